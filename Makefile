@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+# The commands of the project; `make help` lists them. What they do stands in scripts/ and CMakePresets.json.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+JOBS ?= $(shell nproc)
+TIDY ?= on
+PYTHON_BIN := .venv/bin/python
+
+# Progress as "[12/340 3.5s] what": how much is done and how long it has taken.
+export NINJA_STATUS = [%f/%t %es] 
+
+.PHONY: help setup configure build demo test conformance bench lint format wheel clean distclean
+
+help: ## list these commands
+	@echo "flagosd, the device server for PyTorch. Commands:"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@echo "Variables: JOBS=$(JOBS) (parallel compilations), PYTHON (to make .venv from), TORCH_INDEX_URL (where to take"
+	@echo "torch from), ONLY=\"release pytest ...\" (stages of make test)."
+
+setup: ## install system packages (with sudo where not root) and .venv; a second run installs nothing
+	@scripts/setup.sh
+
+configure: setup
+	@[ -f build/build.ninja ] || cmake --preset release
+
+build: configure ## build everything and make .venv's Python use it
+	@cmake --build --preset release --target product -- -j $(JOBS)
+	@scripts/develop.sh
+
+demo: build ## train and serve real models on device "flagos", with flagosctl ps while they run
+	@$(PYTHON_BIN) examples/demo.py
+
+test: build ## build and run every test: C++ plain and with sanitizers, Python, fuzzing for some seconds
+	@JOBS=$(JOBS) scripts/test.sh $(ONLY)
+
+conformance: build ## run PyTorch's whole OpInfo database on the device against the CPU and print what share agrees
+	@CONFORMANCE_STEP=1 CONFORMANCE_SAMPLES=30 $(PYTHON_BIN) -m pytest tests/conformance --numprocesses $(JOBS) --quiet
+
+bench: build ## measure speed and memory and print them as a table
+	@cmake --build --preset release -- -j $(JOBS)
+	@$(PYTHON_BIN) tests/bench/run.py
+
+lint: configure ## check format, licence headers, clang-tidy, ruff and mypy
+	@JOBS=$(JOBS) TIDY=$(TIDY) scripts/lint.sh
+
+format: setup ## rewrite C++ and Python sources in the project's format
+	@git ls-files -z --cached --others --exclude-standard '*.h' '*.cc' | xargs -0r clang-format-14 -i
+	@$(PYTHON_BIN) -m ruff format --quiet && $(PYTHON_BIN) -m ruff check --quiet --select I --fix
+
+wheel: setup ## build the wheel that `pip install .` installs, into dist/
+	@$(PYTHON_BIN) -m build --wheel --no-isolation
+
+clean: ## remove what was built; .venv stays
+	rm -rf build build-wheel dist python/flagos/native
+
+distclean: clean ## remove .venv too
+	rm -rf .venv

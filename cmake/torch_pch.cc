@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Carries the precompiled torch headers that every library with TORCH shares; see torch.cmake.

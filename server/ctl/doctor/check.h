@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks of flagosctl doctor. Each group looks at one thing that must be right and says what it found and what to do.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <string>
+#include <vector>
+
+#include "server/ctl/commands.h"
+
+namespace flagos::ctl {
+
+enum class Verdict { kOk, kWarn, kFail };
+
+struct Check {
+  std::string name;
+  Verdict verdict = Verdict::kOk;
+  std::string found;
+  std::string advice;  // empty where there is nothing to do
+};
+using Checks = std::vector<Check>;
+
+const char* VerdictName(Verdict verdict);
+
+// A failed check from an error in three lines.
+Check FailedCheck(const std::string& name, const absl::Status& status);
+
+// The kernel and this process's limits: sealed memory, pidfds, /proc, open files, cores.
+void CheckMachine(Checks& checks);
+// The programs and vendors that were installed with this one.
+void CheckInstallation(Checks& checks);
+// The environment that a job would start with.
+void CheckEnvironment(Checks& checks);
+// The daemon at the endpoint: reachable, of a version in common, its devices, executors and sessions.
+void CheckDaemon(const Program& program, Checks& checks);
+
+// Of one installation, and for tests: `folder` holds bin and vendors.
+void CheckInstallationIn(const std::string& folder, Checks& checks);
+
+}  // namespace flagos::ctl

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <absl/strings/str_cat.h>
+
+#include <CLI/CLI.hpp>
+
+#include "server/ctl/commands.h"
+#include "server/ctl/message_json.h"
+#include "server/ctl/render.h"
+#include "server/ctl/schemas.h"
+
+namespace flagos::ctl {
+namespace {
+
+using Stub = v1::Control::Stub;
+
+struct State {
+  std::vector<uint32_t> devices;
+  std::string name;
+  std::string id;
+  absl::Duration ttl = absl::ZeroDuration();
+};
+
+absl::Status Open(const Program& program, const State& state) {
+  const auto client = program.connect();
+  if (!client.ok()) return client.status();
+  v1::OpenLeaseRequest request;
+  for (const uint32_t device : state.devices) request.add_devices(device);
+  request.set_ttl(absl::ToDoubleSeconds(state.ttl));
+  request.set_name(state.name);
+  const auto response = client->Call(&Stub::OpenLease, request);
+  if (!response.ok()) return response.status();
+  return program.print(RenderItem(LeaseSchema(), ToJson(*response), program.options.view));
+}
+
+absl::Status Close(const Program& program, const State& state) {
+  const auto client = program.connect();
+  if (!client.ok()) return client.status();
+  v1::CloseLeaseRequest request;
+  request.set_lease(state.id);
+  const auto response = client->Call(&Stub::CloseLease, request);
+  if (!response.ok()) return response.status();
+  const View& view = program.options.view;
+  if (view.format != Format::kTable && view.format != Format::kWide) {
+    return program.print(
+        RenderItem(ClosedLeaseSchema(), {{"lease", state.id}, {"sessions_ended", response->sessions_ended()}}, view));
+  }
+  return program.print(absl::StrCat("closed lease ", state.id, "; sessions ended: ", response->sessions_ended(), "\n"));
+}
+
+}  // namespace
+
+void AddLeaseCommands(CLI::App& app, Program& program) {
+  CLI::App* const noun =
+      app.add_subcommand("lease", "Leases, under which processes attach")->require_subcommand(1)->fallthrough();
+  const auto state = std::make_shared<State>();
+
+  CLI::App* const open =
+      noun->add_subcommand("open", "Opens a lease and prints its token, the job's FLAGOS_TOKEN")->fallthrough();
+  open->add_option("--devices", state->devices, "Devices it may use (all)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("0,1");
+  open->add_option("--name", state->name, "For display")->type_name("TEXT");
+  open->add_option_function<std::string>(
+          "--ttl", [state](const std::string& text) { state->ttl = ParseDuration(text); },
+          "Ends by itself after this time once no session is left in it (flagosd's default)")
+      ->check(CheckDuration)
+      ->type_name("DURATION");
+  open->callback([&program, state] { program.run = [&program, state] { return Open(program, *state); }; });
+
+  CLI::App* const close = noun->add_subcommand("close", "Closes a lease and ends its sessions")->fallthrough();
+  close->add_option("lease", state->id, "Its name as lease open printed it")->required();
+  close->callback([&program, state] { program.run = [&program, state] { return Close(program, *state); }; });
+}
+
+}  // namespace flagos::ctl

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/ctl/schemas.h"
+
+namespace flagos::ctl {
+
+const Schema& DeviceSchema() {
+  static const Schema schema = {
+      .kind = "Device",
+      .fields = {{"index", Unit::kCount},
+                 {"memory_total", Unit::kBytes},
+                 {"memory_used", Unit::kBytes},
+                 {"sessions", Unit::kCount},
+                 {"warm_executors", Unit::kCount},
+                 {"busy_ratio", Unit::kRatio}},
+      .columns = {{"DEV", {"index"}},
+                  {"MODEL", {"name"}},
+                  {"HEALTH", {"health"}},
+                  {"MEM-USED", {"memory_used"}},
+                  {"MEM-TOTAL", {"memory_total"}},
+                  {"COMPUTE%", {"busy_ratio"}},
+                  {"SESS", {"sessions"}},
+                  {"WARM", {"warm_executors"}},
+                  {"VENDOR", {"vendor"}, true},
+                  {"UUID", {"uuid"}, true}},
+  };
+  return schema;
+}
+
+const Schema& SessionSchema() {
+  static const Schema schema = {
+      .kind = "Session",
+      .fields = {{"memory_used", Unit::kBytes},
+                 {"memory_peak", Unit::kBytes},
+                 {"memory_quota", Unit::kBytes},
+                 {"device_time", Unit::kSeconds},
+                 {"idle", Unit::kSeconds},
+                 {"age", Unit::kSeconds},
+                 {"calls", Unit::kCount},
+                 {"queue_bytes", Unit::kBytes},
+                 {"ring_bytes", Unit::kBytes},
+                 {"blocked_for", Unit::kSeconds},
+                 {"executor_pid", Unit::kCount},
+                 {"client_pid", Unit::kCount}},
+      .columns = {{"SID", {"id"}},
+                  {"OWNER", {"owner"}},
+                  {"ORIGIN", {"origin"}},
+                  {"DEV", {"devices"}},
+                  {"STATE", {"state"}},
+                  {"MEM/QUOTA", {"memory_used", "memory_quota"}},
+                  {"DEV-TIME", {"device_time"}},
+                  {"IDLE", {"idle"}},
+                  {"AGE", {"age"}},
+                  {"QDEPTH", {"queue_bytes"}, true},
+                  {"BLOCKED", {"blocked"}, true},
+                  {"CALLS", {"calls"}, true},
+                  {"EXEC-PID", {"executor_pid"}, true},
+                  {"CLIENT-PID", {"client_pid"}, true},
+                  {"PROGRAM", {"program"}, true},
+                  {"LAST-OP", {"last_operator"}, true}},
+  };
+  return schema;
+}
+
+const Schema& SessionEventSchema() {
+  static const Schema schema = {
+      .kind = "SessionEvent",
+      .fields = SessionSchema().fields,
+      .columns = {{"TIME", {"time"}, false, 24},
+                  {"EVENT", {"event"}, false, 7},
+                  {"SID", {"id"}, false, 5},
+                  {"STATE", {"state"}, false, 9},
+                  {"OWNER", {"owner"}, false, 10},
+                  {"ORIGIN", {"origin"}, false, 12},
+                  {"MEM/QUOTA", {"memory_used", "memory_quota"}, false, 14},
+                  {"DEV-TIME", {"device_time"}, false, 8},
+                  {"CAUSE", {"end_cause"}}},
+  };
+  return schema;
+}
+
+const Schema& LeaseSchema() {
+  static const Schema schema = {.kind = "Lease", .fields = {}, .columns = {{"LEASE", {"lease"}}, {"TOKEN", {"token"}}}};
+  return schema;
+}
+
+const Schema& ClosedLeaseSchema() {
+  static const Schema schema = {.kind = "Lease",
+                                .fields = {{"sessions_ended", Unit::kCount}},
+                                .columns = {{"LEASE", {"lease"}}, {"SESSIONS-ENDED", {"sessions_ended"}}}};
+  return schema;
+}
+
+const Schema& VersionSchema() {
+  static const Schema schema = {
+      .kind = "Version",
+      .fields = {{"uptime", Unit::kSeconds}, {"pid", Unit::kCount}},
+      .columns = {{"PART", {"part"}},
+                  {"VERSION", {"version"}},
+                  {"PROTOCOL", {"protocol"}},
+                  {"FEATURES", {"features"}},
+                  {"SOCKET", {"socket"}, true},
+                  {"PID", {"pid"}, true},
+                  {"UPTIME", {"uptime"}, true}},
+  };
+  return schema;
+}
+
+const Schema& CheckSchema() {
+  static const Schema schema = {
+      .kind = "Check",
+      .fields = {},
+      .columns = {{"CHECK", {"check"}}, {"RESULT", {"result"}}, {"FOUND", {"found"}}, {"ADVICE", {"advice"}}},
+  };
+  return schema;
+}
+
+}  // namespace flagos::ctl

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Columns and units of what flagosctl lists.
+#pragma once
+
+#include "server/ctl/listing.h"
+
+namespace flagos::ctl {
+
+const Schema& DeviceSchema();
+const Schema& SessionSchema();
+const Schema& SessionEventSchema();
+const Schema& LeaseSchema();
+const Schema& ClosedLeaseSchema();
+const Schema& VersionSchema();
+const Schema& CheckSchema();
+
+}  // namespace flagos::ctl

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/daemon/config.h"
+
+#include <bit>
+#include <set>
+
+#include "proto/shm/layout.h"
+#include "proto/wire/types.h"
+#include "server/common/strings.h"
+#include "server/daemon/units.h"
+
+namespace flagos::daemon {
+namespace {
+
+constexpr uint64_t kMinArena = 1u << 20;
+constexpr uint64_t kMaxArena = 1ull << 46;
+
+// A vendor's name is part of file names.
+bool IsVendorName(const std::string& name) {
+  return !name.empty() && name.size() < 32 &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
+}
+
+}  // namespace
+
+const VendorConfig& Config::vendor() const {
+  static const VendorConfig kNone;
+  const auto found = vendors.find(devices.vendor);
+  return found == vendors.end() ? kNone : found->second;
+}
+
+std::vector<std::string> Validate(const Config& config) {
+  std::vector<std::string> errors;
+  const SessionConfig& session = config.session;
+  if (!std::has_single_bit(session.ring) || session.ring < kMinRingBytes || session.ring > kMaxRingBytes) {
+    errors.push_back(Cat("[session] ring = ", FormatBytes(session.ring), ": must be a power of two from ",
+                         FormatBytes(kMinRingBytes), " to ", FormatBytes(kMaxRingBytes)));
+  }
+  if (session.arena < kMinArena || session.arena > kMaxArena) {
+    errors.push_back(Cat("[session] arena = ", FormatBytes(session.arena), ": must be from ", FormatBytes(kMinArena),
+                         " to ", FormatBytes(kMaxArena)));
+  }
+  if (session.max_per_user == 0) errors.push_back("[session] max_per_user = 0: nobody could attach; say at least 1");
+  if (config.pool.start_timeout.count() == 0)
+    errors.push_back("[pool] start_timeout = 0s: no executor starts in no time");
+  if (config.pool.warm > 64) errors.push_back("[pool] warm: at most 64 executors are held ready");
+  if (!IsVendorName(config.devices.vendor)) {
+    errors.push_back(Cat("[devices] vendor = \"", config.devices.vendor,
+                         "\": a vendor's name has lower case letters, digits and '_' only"));
+  }
+  if (config.devices.count > kMaxDevices) {
+    errors.push_back(Cat("[devices] count = ", config.devices.count, ": at most ", kMaxDevices));
+  }
+  std::set<uint32_t> seen;
+  for (const uint32_t device : config.devices.include) {
+    if (device >= kMaxDevices || (config.devices.count != 0 && device >= config.devices.count)) {
+      errors.push_back(Cat("[devices] include names device ", device, ", which there is not: count is ",
+                           config.devices.count == 0 ? kMaxDevices : config.devices.count));
+    }
+    if (!seen.insert(device).second) errors.push_back(Cat("[devices] include names device ", device, " twice"));
+  }
+  for (const auto& [name, vendor] : config.vendors) {
+    if (!IsVendorName(name)) errors.push_back(Cat("[vendor.", name, "]: no vendor can have that name"));
+    for (const auto& [key, value] : vendor.options) {
+      if (key.empty() || key.find('=') != std::string::npos) {
+        errors.push_back(Cat("[vendor.", name, "] options: \"", key, "\" cannot be the name of an option"));
+      }
+    }
+  }
+  return errors;
+}
+
+}  // namespace flagos::daemon

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What flagosd can be told, with its defaults. deploy/flagosd.toml documents every key.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "server/common/log.h"
+
+namespace flagos::daemon {
+
+inline constexpr int64_t kConfigSchema = 1;
+inline constexpr const char* kDefaultConfigFile = "/etc/flagos/flagosd.toml";
+inline constexpr const char* kDefaultSocket = "/run/flagos/flagosd.sock";
+
+struct DaemonConfig {
+  std::string listen = kDefaultSocket;
+  log::Options log;
+  // A session without a call for this long shows as IDLE.
+  std::chrono::nanoseconds idle_after = std::chrono::seconds(60);
+};
+
+struct DevicesConfig {
+  std::string vendor = "cpu";
+  uint32_t count = 0;             // devices that the vendor presents (its option "devices"); 0: its own choice
+  std::vector<uint32_t> include;  // of those, the ones that flagosd hands out; empty: all
+};
+
+struct PoolConfig {
+  uint32_t warm = 1;       // executors held ready for each device set
+  uint32_t max_warm = 16;  // of all sets together; the default set has its `warm` in any case
+  std::chrono::nanoseconds start_timeout = std::chrono::seconds(60);
+};
+
+struct SessionConfig {
+  uint64_t ring = 4ull << 20;   // bytes; a power of two
+  uint64_t arena = 1ull << 30;  // bytes; takes memory where it is touched
+  // How long a session that ended or faulted can still be looked at.
+  std::chrono::nanoseconds faulted_keep = std::chrono::minutes(5);
+  // Of one user at a time; root and flagosd's user have no limit.
+  uint32_t max_per_user = 128;        // sessions
+  uint32_t max_leases_per_user = 64;  // leases that were opened
+};
+
+struct VendorConfig {
+  std::string libtorch;  // folder of libtorch_cpu.so; empty: what the vendor's manifest says
+  std::map<std::string, std::string> options;
+};
+
+struct Config {
+  DaemonConfig daemon;
+  DevicesConfig devices;
+  PoolConfig pool;
+  SessionConfig session;
+  std::map<std::string, VendorConfig> vendors;
+
+  const VendorConfig& vendor() const;  // of devices.vendor
+
+  // From the command line only.
+  std::string vendor_dir;  // holds NAME/libflagos_NAME.so and NAME/manifest.toml
+  std::string executor;    // the program flagos-executor
+  int connection_fd = -1;  // embedded: the one client's end
+  int ready_fd = -1;
+  bool embedded = false;
+};
+
+// What is wrong with the values as a whole, one text for each mistake.
+std::vector<std::string> Validate(const Config& config);
+
+}  // namespace flagos::daemon

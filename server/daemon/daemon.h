@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// flagosd as a whole: the parts put together, signals, start and stop.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "server/daemon/acceptor.h"
+#include "server/daemon/config.h"
+#include "server/daemon/control_server.h"
+#include "server/daemon/event_loop.h"
+#include "server/daemon/options.h"
+#include "server/daemon/socket_file.h"
+#include "server/daemon/supervisor.h"
+
+namespace flagos::daemon {
+
+// Stopping. SIGTERM is a service manager's: flagosd goes, and running sessions go on with their executors, because
+// losing flagosd never ends a session of the service (an upgrade, a restart). SIGINT is a person's at the terminal of a
+// private flagosd, and so is SIGHUP where that is what it logs to: sessions are asked to end, and their executors
+// killed after five seconds. A second signal ends at once. Else SIGHUP opens the log file anew. Embedded: the end of
+// the client, or of the session, is the end of everything.
+//
+// Ready, for a service manager and --ready-fd, is flagosd once its first executor has told the devices or has failed to
+// start: who attaches from then on is answered at once. Who attaches before, which the socket allows, waits that long.
+class Daemon {
+ public:
+  explicit Daemon(const Config& config) : config_(config) {}
+  ~Daemon();
+  // Serves until it is stopped; returns the exit code.
+  int run();
+
+ private:
+  absl::Status start();
+  absl::Status start_service();
+  absl::Status start_embedded();
+  absl::Status watch_signals();
+  void await_devices();
+  void announce();
+  void handle_signal();
+  void reopen_log();
+  void stop(Supervisor::Stop how);
+
+  const Config& config_;
+  std::unique_ptr<EventLoop> loop_;
+  std::unique_ptr<SocketFile> socket_file_;
+  std::vector<UniqueFd> passed_sockets_;
+  std::unique_ptr<Supervisor> supervisor_;
+  std::unique_ptr<ControlServer> control_;
+  std::unique_ptr<Acceptor> acceptor_;
+  UniqueFd signals_;
+  Watch signal_watch_;
+  bool ends_with_terminal_ = false;
+  bool stopping_ = false;
+};
+
+}  // namespace flagos::daemon

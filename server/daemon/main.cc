@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "server/common/strings.h"
+#include "server/daemon/daemon.h"
+#include "server/daemon/options.h"
+
+int main(int argc, char** argv) {
+  // Descriptors 0 to 2 are taken from here on, so that none of ours becomes an output of somebody's.
+  int fd = -1;
+  do {
+    fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  } while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd >= 0) ::close(fd);
+
+  const auto config = flagos::daemon::ReadCommandLine(argc, argv);
+  if (const int* const code = std::get_if<int>(&config)) return *code;
+  const auto& settings = std::get<flagos::daemon::Config>(config);
+  if (const absl::Status status = flagos::log::Start(settings.daemon.log); !status.ok()) {
+    std::fprintf(stderr, "flagosd: %s\n", flagos::MessageOf(status).c_str());
+    return flagos::daemon::kExitFailure;
+  }
+  return flagos::daemon::Daemon(settings).run();
+}

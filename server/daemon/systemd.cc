@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/daemon/systemd.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "server/common/fd.h"
+
+namespace flagos::daemon {
+namespace {
+
+constexpr int kFirstPassedFd = 3;
+
+}  // namespace
+
+void NotifyServiceManager(std::string_view state) {
+  const char* const path = std::getenv("NOTIFY_SOCKET");
+  sockaddr_un address{};
+  if (path == nullptr || (path[0] != '/' && path[0] != '@') || std::strlen(path) >= sizeof address.sun_path) return;
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket) return;
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path, std::strlen(path));
+  if (path[0] == '@') address.sun_path[0] = '\0';  // an abstract name
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + std::strlen(path));
+  ::sendto(socket.get(), state.data(), state.size(), MSG_DONTWAIT | MSG_NOSIGNAL, reinterpret_cast<sockaddr*>(&address),
+           size);
+}
+
+std::vector<UniqueFd> TakePassedSockets() {
+  std::vector<UniqueFd> sockets;
+  const char* const pid = std::getenv("LISTEN_PID");
+  const char* const count = std::getenv("LISTEN_FDS");
+  if (pid == nullptr || count == nullptr || std::strtol(pid, nullptr, 10) != ::getpid()) return sockets;
+  const long sockets_passed = std::strtol(count, nullptr, 10);
+  for (int fd = kFirstPassedFd; fd < kFirstPassedFd + sockets_passed; ++fd) {
+    if (SetCloseOnExec(fd, true).ok()) sockets.emplace_back(fd);
+  }
+  ::unsetenv("LISTEN_PID");
+  ::unsetenv("LISTEN_FDS");
+  ::unsetenv("LISTEN_FDNAMES");
+  return sockets;
+}
+
+}  // namespace flagos::daemon

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two things that flagosd says to, and takes from, a service manager. Both are a line of protocol each, so that
+// nothing links libsystemd.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "proto/shm/memfd.h"
+
+namespace flagos::daemon {
+
+// Sends "READY=1" and the like to NOTIFY_SOCKET; nothing where that is not set. Never blocks.
+void NotifyServiceManager(std::string_view state);
+
+// Listening sockets that a .socket unit passed (LISTEN_FDS, LISTEN_PID); close-on-exec. Once per process.
+std::vector<UniqueFd> TakePassedSockets();
+
+}  // namespace flagos::daemon

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the executor is doing, in shared memory, so that a crash can be blamed on a record and an operator.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "proto/shm/layout.h"
+
+namespace flagos::executor {
+
+// add_name and enter are for the dispatch thread; name_of is thread safe.
+class Breadcrumb {
+ public:
+  explicit Breadcrumb(ExecutorPage* page) : page_(page) {}
+
+  // Remembers an operator's name for as long as the region lives; returns its place, for enter(). 0 when the area is
+  // full.
+  uint32_t add_name(std::string_view name);
+
+  // The record `sequence` begins; `place` is its operator's, 0 for records that are no calls. Stays when it is done.
+  void enter(uint64_t sequence, uint32_t place) {
+    page_->running_sequence.store(sequence, std::memory_order_relaxed);
+    page_->running_operator.store(place, std::memory_order_relaxed);
+    recent_[sequence % kRecent].store(place, std::memory_order_relaxed);
+  }
+
+  // The operator of one of the latest records, for errors that come later than the record; empty if it is no call, or
+  // not known any more.
+  std::string name_of(uint64_t sequence) const;
+
+ private:
+  static constexpr size_t kRecent = 4096;
+
+  ExecutorPage* const page_;
+  size_t used_ = 0;
+  std::array<std::atomic<uint32_t>, kRecent> recent_{};
+};
+
+}  // namespace flagos::executor

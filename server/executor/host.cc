@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/executor/host.h"
+
+#include <climits>
+
+#include "proto/shm/futex.h"
+
+namespace flagos::executor {
+
+SessionHost::SessionHost(const SessionRegions& regions, uint64_t memory_quota, std::span<const uint64_t> total_bytes)
+    : regions_(regions),
+      page_(regions.page()),
+      memory_quota_(memory_quota),
+      device_count_(static_cast<uint32_t>(total_bytes.size())),
+      writer_(regions.client(), regions.executor()),
+      breadcrumb_(page_),
+      failures_(page_),
+      slots_(writer_, failures_) {
+  for (uint32_t device = 0; device < device_count_; ++device) {
+    figures(device).total_bytes.store(static_cast<int64_t>(total_bytes[device]), std::memory_order_relaxed);
+  }
+}
+
+void SessionHost::complete(uint16_t stream, uint64_t sequence) {
+  if (stream < kMaxStreams) writer_.complete(stream, sequence);
+}
+
+void SessionHost::fail(uint64_t sequence, const Error& error) {
+  failures_.fail(sequence, error, breadcrumb_.name_of(sequence));
+}
+
+void SessionHost::start() {
+  page_->last_active_ns.store(MonotonicNanoseconds(), std::memory_order_relaxed);
+  page_->state.store(static_cast<uint64_t>(ExecutorState::kRunning), std::memory_order_release);
+  FutexWake(page_->state, INT_MAX);
+}
+
+void SessionHost::finish(const EndCause& cause) {
+  if (finished_.exchange(true)) return;
+  CopyText(page_->end_cause, cause.message);
+  page_->exit_code.store(cause.code == ErrorCode::kOk ? 0 : 1, std::memory_order_relaxed);
+  page_->state.store(static_cast<uint64_t>(ExecutorState::kEnded), std::memory_order_release);
+  FutexWake(page_->state, INT_MAX);
+  // Sleepers look at the state when they wake; without this they would find out at their next poll.
+  if (regions_.client()->sleepers.load(std::memory_order_seq_cst) != 0) WakeAll(regions_.executor());
+}
+
+}  // namespace flagos::executor

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a session offers to its vendor, and the state that replies are made from.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "proto/shm/replies.h"
+#include "server/executor/breadcrumb.h"
+#include "server/executor/failures.h"
+#include "server/executor/regions.h"
+#include "server/executor/reply_slots.h"
+#include "vendors/interface/vendor.h"
+
+namespace flagos::executor {
+
+// Why a session ended, for the client (in ExecutorPage), flagosd (kEnded) and the process's exit code.
+struct EndCause {
+  ErrorCode code = ErrorCode::kOk;  // kOk: in order
+  std::string message;
+};
+
+// Thread safe but for breadcrumb(), which says so itself. Outlives the Backend opened with it.
+class SessionHost final : public vendor::Host {
+ public:
+  // `regions` is borrowed. `total_bytes` has an entry for each device of the session.
+  SessionHost(const SessionRegions& regions, uint64_t memory_quota, std::span<const uint64_t> total_bytes);
+
+  void complete(uint16_t stream, uint64_t sequence) override;
+  void fail(uint64_t sequence, const Error& error) override;
+  void warn(std::vector<Warning> warnings) override { failures_.warn(std::move(warnings)); }
+  void count_misprediction() override { page_->mispredictions.fetch_add(1, std::memory_order_relaxed); }
+  std::span<std::byte> arena() const override { return regions_.arena(); }
+  DeviceFigures& figures(uint32_t device) override { return page_->devices[device % kMaxDevices]; }
+  uint64_t memory_quota() const override { return memory_quota_; }
+
+  // Publishes that the session runs, and wakes who waits for that.
+  void start();
+  // Publishes the cause and that the session has ended, and wakes all sleepers. The first cause stands.
+  void finish(const EndCause& cause);
+
+  const SessionRegions& regions() const { return regions_; }
+  ExecutorPage* page() const { return page_; }
+  uint32_t device_count() const { return device_count_; }
+  Breadcrumb& breadcrumb() { return breadcrumb_; }
+  Failures& failures() { return failures_; }
+  ReplySlots& slots() { return slots_; }
+
+ private:
+  const SessionRegions& regions_;
+  ExecutorPage* const page_;
+  const uint64_t memory_quota_;
+  const uint32_t device_count_;
+  ReplyWriter writer_;
+  Breadcrumb breadcrumb_;
+  Failures failures_;
+  ReplySlots slots_;
+  std::atomic<bool> finished_{false};
+};
+
+}  // namespace flagos::executor

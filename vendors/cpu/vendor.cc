@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "vendors/cpu/vendor.h"
+
+#include <ATen/Parallel.h>
+#include <sys/resource.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "vendors/cpu/options.h"
+#include "vendors/cpu/runtime.h"
+#include "vendors/torch/backend.h"
+
+namespace flagos::cpu {
+namespace {
+
+// Every large block of memory is a descriptor.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+DeviceRecord Describe(uint32_t index, uint64_t memory) {
+  DeviceRecord device{};
+  CopyText(device.name, "CPU (flagos) " + std::to_string(index));
+  device.total_memory = memory;
+  device.multi_processor_count = std::max(1u, std::thread::hardware_concurrency());
+  constexpr char kUuid[] = "flagos-cpu";
+  std::memcpy(device.uuid, kUuid, sizeof kUuid - 1);
+  device.uuid[15] = static_cast<uint8_t>(index);
+  for (uint8_t dtype = 1; dtype < kDTypeCount; ++dtype) device.dtypes |= uint64_t{1} << dtype;
+  return device;
+}
+
+}  // namespace
+
+std::string CpuVendor::torch_version() const { return TORCH_VERSION; }
+
+Result<std::vector<DeviceRecord>> CpuVendor::start(const vendor::Options& options) {
+  const auto read = ReadOptions(options);
+  if (!read.ok()) return read.error();
+  const CpuOptions& chosen = read.value();
+  if (chosen.threads > 0) at::set_num_threads(chosen.threads);
+  RaiseDescriptorLimit();
+  std::vector<DeviceRecord> devices;
+  for (const uint32_t index : chosen.devices) devices.push_back(Describe(index, chosen.memory));
+  allocator_ = &Allocator::Install(static_cast<uint32_t>(devices.size()), chosen.memory);
+  return devices;
+}
+
+Result<std::unique_ptr<vendor::Backend>> CpuVendor::open(vendor::Host& host) {
+  auto runtime = std::make_unique<CpuRuntime>(*allocator_, host);
+  return std::unique_ptr<vendor::Backend>(std::make_unique<torch_host::TorchBackend>(host, std::move(runtime)));
+}
+
+}  // namespace flagos::cpu

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# How operator calls reach the executor; paths relative to client/.
+set(FLAGOS_FORWARD_SOURCES
+  forward/attention.cc
+  forward/call.cc
+  forward/check_predictions.cc
+  forward/composites.cc
+  forward/context.cc
+  forward/convolution.cc
+  forward/copies.cc
+  forward/doubt.cc
+  forward/encode.cc
+  forward/factories.cc
+  forward/fallback.cc
+  forward/host_copy.cc
+  forward/host_operand.cc
+  forward/operator.cc
+  forward/predict/find.cc
+  forward/predict/geometry.cc
+  forward/predict/indexing_rules.cc
+  forward/predict/layer_rules.cc
+  forward/predict/multi_tensor_rules.cc
+  forward/predict/plain_rules.cc
+  forward/predict/structured_binary.cc
+  forward/predict/structured_linear_algebra.cc
+  forward/predict/structured_neural.cc
+  forward/predict/structured_reductions.cc
+  forward/predict/structured_unary.cc
+  forward/recurrent_cells.cc
+  forward/register.cc
+  forward/results.cc
+  forward/signature_table.cc
+  forward/sparse.cc
+  forward/sparse_local.cc
+  forward/sparse_operators.cc
+  forward/sparse_results.cc
+  forward/staging.cc
+  forward/storage_operators.cc
+  forward/types_key.cc
+  forward/views.cc)

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results are what the client predicts; FLAGOS_CHECK_PREDICTIONS=1 compares the two at every call."""
+
+from support.program import run
+
+CHECKED = """
+    import torch
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.GELU(), torch.nn.MaxPool2d(2),
+        torch.nn.Flatten(), torch.nn.Linear(128, 5),
+    ).to("flagos")
+    optimizer = torch.optim.AdamW(model.parameters())
+    for shape in ((2, 3, 8, 8), (4, 3, 8, 8)):
+        for memory_format in (torch.contiguous_format, torch.channels_last):
+            x = torch.rand(shape, device="flagos").contiguous(memory_format=memory_format)
+            torch.nn.functional.cross_entropy(model(x), torch.arange(len(x), device="flagos")).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    figures = torch.flagos.explain(file=None)
+    print(sum(f.calls for f in figures) == sum(sum(f.waits.values()) for f in figures))
+"""
+
+
+def test_a_training_step_is_predicted_rightly() -> None:
+    assert run(CHECKED, "embedded", FLAGOS_CHECK_PREDICTIONS="1").strip() == "True", "every call waits"

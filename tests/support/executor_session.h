@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions served by the executor's core on a thread of the test. executor_process.h starts the real program.
+#pragma once
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "server/executor/dispatcher.h"
+#include "server/executor/host.h"
+#include "server/executor/regions.h"
+#include "tests/support/session_client.h"
+#include "vendors/interface/vendor.h"
+
+namespace flagos::testing {
+
+class ExecutorSession {
+ public:
+  explicit ExecutorSession(std::unique_ptr<vendor::Vendor> vendor, const vendor::Options& options = {},
+                           uint64_t memory_quota = 0, uint64_t ring_bytes = kMinRingBytes)
+      : memory_(ring_bytes),
+        client_(memory_),
+        vendor_(std::move(vendor)),
+        devices_(Must(vendor_->start(options))),
+        regions_(Must(executor::SessionRegions::Map(memory_.ring_read_only.get(), memory_.executor_fd.get(),
+                                                    memory_.arena_fd.get(), memory_.ring_bytes, memory_.arena_bytes))),
+        host_(regions_, memory_quota, TotalMemory()),
+        backend_(Must(vendor_->open(host_))),
+        dispatcher_(host_, *backend_),
+        thread_([this] { cause_ = dispatcher_.run(); }) {}
+
+  ~ExecutorSession() {
+    end("the test is over");
+    if (thread_.joinable()) thread_.join();
+  }
+
+  SessionClient& client() { return client_; }
+  const SessionMemory& memory() const { return memory_; }
+  void end(const std::string& reason) { dispatcher_.end({ErrorCode::kOk, reason}); }
+  // Waits for the session's end, which somebody else brings about.
+  const executor::EndCause& cause() {
+    if (thread_.joinable()) thread_.join();
+    return cause_;
+  }
+
+ private:
+  std::vector<uint64_t> TotalMemory() const {
+    std::vector<uint64_t> bytes;
+    for (const DeviceRecord& device : devices_) bytes.push_back(device.total_memory);
+    return bytes;
+  }
+
+  const SessionMemory memory_;
+  SessionClient client_;
+  const std::unique_ptr<vendor::Vendor> vendor_;
+  const std::vector<DeviceRecord> devices_;
+  const executor::SessionRegions regions_;
+  executor::SessionHost host_;
+  const std::unique_ptr<vendor::Backend> backend_;
+  executor::Dispatcher dispatcher_;
+  executor::EndCause cause_;
+  std::thread thread_;
+};
+
+}  // namespace flagos::testing

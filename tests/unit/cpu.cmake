@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+# The CPU vendor's parts that need no libtorch.
+flagos_add_test(NAME cpu_vendor_test
+  SOURCES
+    cpu_options_test.cc
+    cpu_pool_test.cc
+    cpu_streams_test.cc
+  LIBS flagos_cpu_base)

@@ -216,11 +216,12 @@ std::string Session::cause_of_loss() const {
     text += "is gone";
   }
   const uint64_t sequence = page().running_sequence.load(std::memory_order_relaxed);
-  const uint32_t name = page().running_operator.load(std::memory_order_relaxed);
+  const uint32_t name = page().last_operator.load(std::memory_order_relaxed);
   if (name != 0 && name <= kOperatorNameBytes) {
     const char* const at = page().operator_names + name - 1;
-    text += " while running " + std::string(at, ::strnlen(at, kOperatorNameBytes - (name - 1)));
-    if (sequence != 0) text += " (record " + std::to_string(sequence) + ")";
+    // The record may be none of the operator's: an event, say, recorded after it.
+    text += "; the last operator it ran was " + std::string(at, ::strnlen(at, kOperatorNameBytes - (name - 1)));
+    if (sequence != 0) text += ", the last record " + std::to_string(sequence);
   }
   return text;
 }

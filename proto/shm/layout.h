@@ -53,9 +53,10 @@ struct ExecutorPage {
   std::atomic<int32_t> exit_signal{0};
   std::atomic<int32_t> exit_code{0};
   char end_cause[kEndCauseBytes]{};  // why it ended, zero-terminated; written before `state` says so
-  // Breadcrumb: what is running now; survives a crash. `running_operator` is an offset into `operator_names` + 1.
+  // Breadcrumb: the record that is running or ran last, and the operator of the latest call; survives a crash.
+  // `last_operator` is an offset into `operator_names` + 1; 0 before the first call.
   alignas(kCacheLine) std::atomic<uint64_t> running_sequence{0};
-  std::atomic<uint32_t> running_operator{0};
+  std::atomic<uint32_t> last_operator{0};
   // Counters for flagosctl and torch.flagos.
   alignas(kCacheLine) std::atomic<uint64_t> calls{0};
   std::atomic<uint64_t> synchronous_calls{0};

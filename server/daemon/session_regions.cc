@@ -32,10 +32,10 @@ const char* BlockText(uint32_t reason) {
 }
 
 // The name that a breadcrumb points to. The executor may be writing, or have been broken while it did.
-std::string OperatorName(const ExecutorPage& page, uint32_t running_operator) {
+std::string OperatorName(const ExecutorPage& page, uint32_t last_operator) {
   std::string name;
-  if (running_operator == 0) return name;
-  for (size_t at = running_operator - 1; at < kOperatorNameBytes && name.size() < kShownOperator; ++at) {
+  if (last_operator == 0) return name;
+  for (size_t at = last_operator - 1; at < kOperatorNameBytes && name.size() < kShownOperator; ++at) {
     const char c = std::atomic_ref<char>(const_cast<char&>(page.operator_names[at])).load(std::memory_order_relaxed);
     if (c == '\0') break;
     name.push_back(c > ' ' && c < 0x7f ? c : '?');
@@ -102,7 +102,7 @@ SessionFigures SessionRegions::figures(uint64_t started, uint32_t device_count) 
   if (!figures.blocked.empty()) figures.blocked_for = SecondsSince(client().blocked_since_ns.load(kRelaxed), now);
   figures.blocked_count = Clamp(client().blocked_count.load(kRelaxed));
 
-  figures.last_operator = OperatorName(executor, executor.running_operator.load(kRelaxed));
+  figures.last_operator = OperatorName(executor, executor.last_operator.load(kRelaxed));
   figures.last_sequence = Clamp(executor.running_sequence.load(kRelaxed));
   return figures;
 }

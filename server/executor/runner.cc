@@ -29,7 +29,7 @@ std::span<const std::byte> BytesOf(const T& value) {
 const char* CommandRunner::run(const Command& command) {
   if (command.kind == RecordKind::kCall) [[likely]]
     return call(command);
-  host_.breadcrumb().enter(command.sequence, 0);
+  host_.breadcrumb().enter_other(command.sequence);
   switch (command.kind) {
     case RecordKind::kListOperators: {
       ByteWriter names;
@@ -105,7 +105,7 @@ const char* CommandRunner::call(const Command& command) {
   const CallShape* shape = nullptr;
   if (const char* wrong = checker_.check_call(command, call, shape)) return wrong;
   ExecutorPage* const page = host_.page();
-  host_.breadcrumb().enter(command.sequence, shape->operator_place);
+  host_.breadcrumb().enter_call(command.sequence, shape->operator_place);
   page->calls.store(++calls_, std::memory_order_relaxed);
   if (command.sync) page->synchronous_calls.store(++synchronous_calls_, std::memory_order_relaxed);
   backend_.call(call, command.sync ? responder(command) : nullptr);
@@ -204,7 +204,7 @@ void CommandRunner::record_event(const Command& command) {
 }
 
 void CommandRunner::refuse(const Command& command, const Error& deferred) {
-  host_.breadcrumb().enter(command.sequence, 0);
+  host_.breadcrumb().enter_other(command.sequence);
   host_.slots().answer_deferred(command.slot, command.sequence, deferred);
   if (command.notify) notify_later(command);
 }

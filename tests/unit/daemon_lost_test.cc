@@ -55,7 +55,7 @@ TEST(DaemonLostTest, AKillInTheMiddleOfACallWakesItsWaiters) {
   DaemonProcess daemon(Faulty());
   AttachedClient client(daemon.socket());
   RunFaulty(client.session(), "stall", 60'000);
-  ASSERT_TRUE(Eventually([&] { return client.page().running_operator.load() != 0; }));
+  ASSERT_TRUE(Eventually([&] { return client.page().last_operator.load() != 0; }));
   std::thread killer([&] {
     std::this_thread::sleep_for(100ms);
     ::kill(static_cast<pid_t>(client.reply().executor_pid), SIGKILL);
@@ -72,7 +72,7 @@ TEST(DaemonLostTest, ALongCallIsAccountedForWhileItRuns) {
   DaemonProcess daemon(Faulty());
   AttachedClient client(daemon.socket());
   RunFaulty(client.session(), "stall", 60'000);
-  ASSERT_TRUE(Eventually([&] { return client.page().running_operator.load() != 0; }));
+  ASSERT_TRUE(Eventually([&] { return client.page().last_operator.load() != 0; }));
   const uint64_t busy = client.page().busy_ns.load(), active = client.page().last_active_ns.load();
   EXPECT_TRUE(Eventually([&] { return client.page().busy_ns.load() > busy; }));
   EXPECT_GT(client.page().last_active_ns.load(), active);

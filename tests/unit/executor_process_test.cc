@@ -39,10 +39,10 @@ void RunFaulty(SessionClient& client, const std::string& name, double number) {
 
 void AwaitRunning(SessionClient& client) {
   const auto deadline = std::chrono::steady_clock::now() + 20s;
-  while (client.page().running_operator.load() == 0 && std::chrono::steady_clock::now() < deadline) {
+  while (client.page().last_operator.load() == 0 && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(1ms);
   }
-  ASSERT_NE(client.page().running_operator.load(), 0u);
+  ASSERT_NE(client.page().last_operator.load(), 0u);
 }
 
 void ExpectEnded(ExecutorProcess& executor, std::string_view cause) {
@@ -185,7 +185,7 @@ TEST(ExecutorProcessTest, ACrashLeavesItsOperator) {
   RunFaulty(served.client, "abort", 0);
   EXPECT_EQ(served.executor.wait(), -SIGABRT);
   EXPECT_EQ(served.client.page().running_sequence.load(), 3u);
-  const uint32_t place = served.client.page().running_operator.load();
+  const uint32_t place = served.client.page().last_operator.load();
   ASSERT_NE(place, 0u);
   EXPECT_STREQ(served.client.page().operator_names + place - 1, "test::abort");
 }

@@ -207,14 +207,19 @@ TEST_F(ExecutorSessionTest, RefusedDefinitionsFailTheirCallsOnly) {
   EXPECT_TRUE(must_answer({.kind = kFence}).error.ok());
 }
 
-TEST_F(ExecutorSessionTest, NamesTheRunningOperator) {
+TEST_F(ExecutorSessionTest, NamesTheLastOperator) {
   define_calls();
   client().send({.kind = kCall, .subject = kAddSignature, .flags = kFlagNotify},
                 SessionClient::CallPayload(std::array{kA, kB}, std::array{kC}));
   must_answer({.kind = kCall, .subject = kItemSignature}, SessionClient::CallPayload(std::array{kC}, {}));
-  const uint32_t place = client().page().running_operator.load();
+  const uint32_t place = client().page().last_operator.load();
   ASSERT_NE(place, 0u);
   EXPECT_STREQ(client().page().operator_names + place - 1, "aten::_local_scalar_dense");
+  // A record that is no call leaves the name of the last one that was.
+  const uint64_t before = client().page().running_sequence.load();
+  EXPECT_TRUE(must_answer({.kind = kDropSignature, .subject = kAddSignature}).error.ok());
+  EXPECT_EQ(client().page().last_operator.load(), place);
+  EXPECT_GT(client().page().running_sequence.load(), before);
 }
 
 TEST_F(ExecutorSessionTest, CountsWhatItDoes) {

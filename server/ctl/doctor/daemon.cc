@@ -75,7 +75,7 @@ void CheckSessions(const Client& client, Checks& checks) {
         checks.push_back(
             {name, Verdict::kWarn,
              absl::StrCat("waits for ", FormatSeconds(session.blocked_for(), Units::kIec), ": ", session.blocked()),
-             absl::StrCat("its executor may be stuck in ", session.last_operator())});
+             absl::StrCat("its executor may be stuck; the last operator it ran is ", session.last_operator())});
       }
     }
   }

@@ -30,18 +30,6 @@ uint64_t TakeAddress(Session& session, uint64_t bytes, uint8_t device) {
   return address;
 }
 
-uint32_t NewHandle(Session& session, uint64_t bytes, c10::Device device) {
-  const uint32_t handle = session.handles().allocate();
-  if (handle == 0) ThrowTooManyHandles();
-  try {
-    PlaceHandle(session, handle, bytes, CurrentStreamSlot(device.index()), static_cast<uint8_t>(device.index()));
-  } catch (...) {
-    session.handles().release(handle);
-    throw;
-  }
-  return handle;
-}
-
 RecordHeader AllocateHeader(uint32_t handle, const HandleTable::Place& place) {
   return MakeHeader(RecordKind::kAllocate, handle, place.stream, place.device);
 }
@@ -115,6 +103,18 @@ void ThrowTooManyHandles() {
                       "many small tensors in one large one"));
 }
 
+uint32_t NewHandle(Session& session, uint64_t bytes, c10::Device device) {
+  const uint32_t handle = session.handles().allocate();
+  if (handle == 0) ThrowTooManyHandles();
+  try {
+    PlaceHandle(session, handle, bytes, CurrentStreamSlot(device.index()), static_cast<uint8_t>(device.index()));
+  } catch (...) {
+    session.handles().release(handle);
+    throw;
+  }
+  return handle;
+}
+
 uint64_t PlaceHandle(Session& session, uint32_t handle, uint64_t bytes, uint16_t stream, uint8_t device) {
   const uint64_t address = TakeAddress(session, bytes, device);
   session.handles().place(handle) = {address, stream, device};
@@ -151,7 +151,7 @@ void RebindAddress(c10::StorageImpl& storage, uint64_t bytes) {
   const c10::Device device = storage.device();
   void* const context = storage.data_ptr().get_context();
   const uint32_t handle = HandleOf(storage.data_ptr());
-  TORCH_CHECK(handle != 0, "Trying to resize storage that is not resizable");
+  TORCH_CHECK(handle != 0 && storage.resizable(), "Trying to resize storage that is not resizable");
   Session& session = Session::Get();
   const std::lock_guard lock(session.lock());
   HandleTable::Place& place = session.handles().place(handle);

@@ -80,6 +80,10 @@ inline uint32_t HandleOf(const c10::Storage& storage) { return HandleOf(storage.
 
 class Session;
 
+// A handle for a new storage of `bytes` bytes on the device's current stream, placed; no record tells of it yet. Throws
+// where there are no more handles or addresses. REQUIRES Session::lock()
+uint32_t NewHandle(Session& session, uint64_t bytes, c10::Device device);
+
 // Gives a handle's storage a range of addresses (none where bytes is 0) and notes where it lies: the stream slot that
 // makes it, and will free it. Returns the address; throws c10::OutOfMemoryError where there is none, and nothing is
 // taken. REQUIRES Session::lock()

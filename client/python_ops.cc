@@ -22,6 +22,7 @@
 #include "client/register.h"
 #include "client/session.h"
 #include "client/session_info.h"
+#include "client/sharing.h"
 #include "client/streams.h"
 
 namespace flagos::client {
@@ -87,6 +88,24 @@ std::string FormatUuid(const uint8_t (&uuid)[16]) {
     text += digits;
   }
   return text;
+}
+
+// Descriptor (the caller's), then SharedStorage in its order; the tensor has all of the storage's bytes.
+std::vector<int64_t> Export(const at::Tensor& tensor) {
+  ExportedStorage exported = ExportStorage(tensor.storage());
+  const SharedStorage& at = exported.storage;
+  const auto number = [](uint64_t value) { return static_cast<int64_t>(value); };
+  return {exported.descriptor.release(), number(at.descriptor_bytes), number(at.offset), number(at.bytes),
+          number(at.identity[0]),        number(at.identity[1])};
+}
+
+at::Tensor Import(int64_t descriptor, at::IntArrayRef storage, int64_t device) {
+  TORCH_CHECK(storage.size() == 5, "flagos: a shared storage is described by 5 numbers, not ", storage.size());
+  const auto number = [&](size_t i) { return static_cast<uint64_t>(storage[i]); };
+  const SharedStorage at{number(0), number(1), number(2), {number(3), number(4)}};
+  const c10::Device on(c10::kPrivateUse1, Index(device));
+  return at::empty({0}, at::device(on).dtype(at::kByte))
+      .set_(ImportStorage(static_cast<int>(descriptor), at, on), 0, {storage[2]}, {1});
 }
 
 // An embedded daemon is started for this: it alone knows.
@@ -167,6 +186,9 @@ TORCH_LIBRARY(flagos, m) {
   m.def("_memory_info(int device) -> (int, int)", &MemoryInfoOf);  // free, total
   m.def("_reset_peak_memory_stats(int device) -> ()", &ResetPeaks);
   m.def("_empty_cache() -> ()", &EmptyCache);
+
+  m.def("_export_storage(Tensor bytes) -> int[]", &Export);
+  m.def("_import_storage(int descriptor, int[] storage, int device) -> Tensor", &Import);
 
   m.def("_tallies() -> (str[], int[])", &Tallies);
   m.def("_reset_tallies() -> ()", &ResetTallies);

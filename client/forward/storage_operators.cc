@@ -13,20 +13,22 @@
 namespace flagos::client {
 namespace {
 
-// Gives the tensor its sizes and, where it then has elements, a storage that is large enough.
+// Gives the tensor its sizes and, where it then has elements, a storage that is large enough. The storage comes first:
+// where it cannot grow, the tensor stays what it was.
 void Resize(c10::TensorImpl* impl, c10::IntArrayRef sizes, at::OptionalIntArrayRef strides) {
   if (impl->sizes() == sizes && (!strides || impl->strides() == *strides)) return;
+  if (c10::multiply_integers(sizes) != 0) {
+    const size_t bytes =
+        strides ? at::detail::computeStorageNbytes(sizes, *strides, impl->itemsize(), impl->storage_offset())
+                : at::detail::computeStorageNbytesContiguous(sizes, impl->itemsize(), impl->storage_offset());
+    const c10::Storage& storage = impl->unsafe_storage();
+    if (bytes > storage.nbytes()) ResizeStorage(storage, bytes);
+  }
   if (strides) {
     impl->set_sizes_and_strides(sizes, *strides);
   } else {
     impl->set_sizes_contiguous(sizes);
   }
-  if (impl->numel() == 0) return;
-  const size_t bytes =
-      strides ? at::detail::computeStorageNbytes(sizes, *strides, impl->itemsize(), impl->storage_offset())
-              : at::detail::computeStorageNbytesContiguous(sizes, impl->itemsize(), impl->storage_offset());
-  const c10::Storage& storage = impl->unsafe_storage();
-  if (bytes > storage.nbytes()) ResizeStorage(storage, bytes);
 }
 
 const at::Tensor& ResizeTensor(const at::Tensor& self, c10::SymIntArrayRef symbolic,

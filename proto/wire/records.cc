@@ -30,6 +30,8 @@ const char* RecordKindName(RecordKind kind) {
     case RecordKind::kSeedGenerator: return "seed-generator";
     case RecordKind::kGetGeneratorState: return "get-generator-state";
     case RecordKind::kSetGeneratorState: return "set-generator-state";
+    case RecordKind::kExportMemory: return "export-memory";
+    case RecordKind::kImportMemory: return "import-memory";
   }
   return "unknown";
 }

@@ -45,6 +45,9 @@ enum class RecordKind : uint16_t {
   kSeedGenerator = 82,      // subject: generator. Payload: u64 seed
   kGetGeneratorState = 83,  // SYNC; subject: generator. Reply: the state's bytes
   kSetGeneratorState = 84,  // subject: generator. Payload: the state's bytes; SYNC, so that a bad state is told
+  // 144-159: memory that sessions share. Its descriptors go beside the ring (proto/socket/descriptors.h)
+  kExportMemory = 144,  // SYNC; subject: handle. Reply: SharedStorage; its descriptor's ticket is the record's sequence
+  kImportMemory = 145,  // SYNC; subject: handle, bound to the memory. Payload: ImportRequest
 };
 
 // RecordHeader::flags
@@ -117,6 +120,22 @@ struct MemoryStats {
   int64_t total_bytes, free_bytes, quota_bytes;  // of the device as the session may see it
 };
 static_assert(sizeof(MemoryStats) == 96);
+
+// A storage in memory that a descriptor names.
+struct SharedStorage {
+  uint64_t descriptor_bytes;  // of all that the descriptor names
+  uint64_t offset;            // of the storage in it
+  uint64_t bytes;             // of the storage
+  uint64_t identity[2];       // of the memory: equal for two descriptors of the same, else different while either lives
+};
+static_assert(sizeof(SharedStorage) == 40);
+
+// Payload of kImportMemory.
+struct ImportRequest {
+  uint64_t ticket;  // under which the descriptor was sent, before the record
+  SharedStorage storage;
+};
+static_assert(sizeof(ImportRequest) == 48);
 
 constexpr size_t AlignUp8(size_t size) { return (size + 7) & ~size_t{7}; }
 

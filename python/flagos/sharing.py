@@ -1,27 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cannot leave this process, and what says so: DLPack and torch.multiprocessing.
+"""Tensors in other hands: DLPack, which cannot have them, and torch.multiprocessing, which can.
 
-Both hand on the address or the descriptor of memory. The memory of a device of flagos is another process's,
-and an address of it means nothing to whoever would read there.
+DLPack hands on an address. The memory of a device of flagos is another process's, and an address of it
+means nothing to whoever would read there. What a process can be given is a descriptor of the memory, which
+its own session then uses: nothing is copied but, once, within the device.
 """
 
 import functools
+import os
 import threading
+import weakref
 from collections.abc import Callable
+from multiprocessing import context, reduction
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, NoReturn
 
 import torch
 import torch.multiprocessing
 import torch.utils.dlpack
+from torch.multiprocessing.reductions import StorageWeakRef, shared_cache, storage_from_cache
 
 _NO_DLPACK = (
     "a tensor of device {device} cannot be handed on through DLPack: its memory belongs to another process "
     "and cannot be read here. Copy it first: tensor.cpu()"
 )
-_NO_SENDING = (
-    "a tensor of device {device} cannot be sent to another process: its memory belongs to this process's "
-    "session. Send a copy: tensor.cpu()"
+_NO_DEVICE = (
+    "a tensor came from device {uuid} ({name}), which this process's session does not have; "
+    "give both processes that device, or send a copy: tensor.cpu()"
 )
 
 
@@ -34,8 +39,7 @@ def install() -> None:
     for module in modules:
         module.to_dlpack = _refusing(module.to_dlpack)
     # Whatever has elements comes down to this: tensors, parameters, models.
-    reduction = torch.multiprocessing.reductions.reduce_storage
-    ForkingPickler.register(torch.UntypedStorage, _sending(reduction))
+    ForkingPickler.register(torch.UntypedStorage, _sending(torch.multiprocessing.reductions.reduce_storage))
 
 
 def _refusing(export: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,7 +55,7 @@ def _refusing(export: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _sending(reduce: Callable[[torch.UntypedStorage], Any]) -> Callable[[torch.UntypedStorage], Any]:
-    """`reduce` for all storages but those of flagos, which raise RuntimeError.
+    """`reduce` for all storages but those of flagos, which are sent by descriptor.
 
     multiprocessing.Queue pickles in a thread of its own, where an error would be printed and the receiver
     would wait for good: there the error is sent instead, and raised by the receiver's get().
@@ -61,12 +65,66 @@ def _sending(reduce: Callable[[torch.UntypedStorage], Any]) -> Callable[[torch.U
     def call(storage: torch.UntypedStorage) -> Any:
         if storage.device.type != "flagos":
             return reduce(storage)
-        message = _NO_SENDING.format(device=storage.device)
-        if threading.current_thread().name == "QueueFeederThread":
-            return _refuse, (message,)
-        return _refuse(message)
+        try:
+            return _send(storage)
+        except RuntimeError as error:
+            if threading.current_thread().name == "QueueFeederThread":
+                return _refuse, (str(error),)
+            raise
 
     return call
+
+
+def _send(storage: torch.UntypedStorage) -> Any:
+    device = storage.device
+    properties = torch.flagos.get_device_properties(device)
+    if storage.nbytes() == 0:
+        return _receive_empty, (properties.uuid, properties.name)
+    whole = torch.empty(0, dtype=torch.uint8, device=device).set_(storage)
+    descriptor, *place = torch.ops.flagos._export_storage(whole)
+    shared_cache[_key(place)] = StorageWeakRef(storage)
+    if context.get_spawning_popen() is None:
+        try:
+            parcel = reduction.DupFd(descriptor)
+        finally:
+            os.close(descriptor)
+    else:
+        # The new process inherits it, when it is started: later than here, and while the tensor lives.
+        parcel = reduction.DupFd(descriptor)
+        weakref.finalize(storage, os.close, descriptor)
+    return _receive, (parcel, place, properties.uuid, properties.name)
+
+
+def _receive(parcel: Any, place: list[int], uuid: str, name: str) -> torch.UntypedStorage:
+    descriptor = parcel.detach()
+    try:
+        # What this process has already, perhaps its own, is the same storage again.
+        known = storage_from_cache(torch.UntypedStorage, _key(place))
+        if known is not None and known.nbytes() == place[2]:
+            return known
+        whole = torch.ops.flagos._import_storage(descriptor, place, _device_of(uuid, name))
+    finally:
+        os.close(descriptor)
+    storage: torch.UntypedStorage = whole.untyped_storage()
+    shared_cache[_key(place)] = StorageWeakRef(storage)
+    return storage
+
+
+def _receive_empty(uuid: str, name: str) -> torch.UntypedStorage:
+    return torch.UntypedStorage(0, device=torch.device("flagos", _device_of(uuid, name)))
+
+
+def _key(place: list[int]) -> tuple[Any, ...]:
+    """Of shared_cache: what memory, and where in it."""
+    _, offset, _, *identity = place
+    return ("flagos", *identity, offset)
+
+
+def _device_of(uuid: str, name: str) -> int:
+    for index in range(torch.flagos.device_count()):
+        if torch.flagos.get_device_properties(index).uuid == uuid:
+            return index
+    raise RuntimeError(_NO_DEVICE.format(uuid=uuid, name=name))
 
 
 def _refuse(message: str) -> NoReturn:

@@ -20,7 +20,7 @@ struct KindRule {
 };
 
 constexpr uint32_t kAnySize = std::numeric_limits<uint32_t>::max();
-constexpr size_t kKinds = static_cast<size_t>(RecordKind::kSetGeneratorState) + 1;
+constexpr size_t kKinds = static_cast<size_t>(RecordKind::kImportMemory) + 1;
 
 constexpr std::array<KindRule, kKinds> MakeRules() {
   using enum RecordKind;
@@ -54,6 +54,8 @@ constexpr std::array<KindRule, kKinds> MakeRules() {
   set(kSeedGenerator, {{}, kEither, kNone, kMaxGenerators, 8, 8});
   set(kGetGeneratorState, {{}, kSync, kNone, kMaxGenerators});
   set(kSetGeneratorState, {{}, kSync, kNone, kMaxGenerators, 0, kAnySize});
+  set(kExportMemory, {{}, kSync, kDefined, kMaxHandle + 1});
+  set(kImportMemory, {{}, kSync, kDefined, kMaxHandle + 1, sizeof(ImportRequest), sizeof(ImportRequest)});
   return rules;
 }
 

@@ -7,11 +7,13 @@
 
 namespace flagos::executor {
 
-SessionHost::SessionHost(const SessionRegions& regions, uint64_t memory_quota, std::span<const uint64_t> total_bytes)
+SessionHost::SessionHost(const SessionRegions& regions, uint64_t memory_quota, std::span<const uint64_t> total_bytes,
+                         int descriptors)
     : regions_(regions),
       page_(regions.page()),
       memory_quota_(memory_quota),
       device_count_(static_cast<uint32_t>(total_bytes.size())),
+      descriptors_(descriptors),
       writer_(regions.client(), regions.executor()),
       breadcrumb_(page_),
       failures_(page_),

@@ -26,8 +26,10 @@ struct EndCause {
 // Thread safe but for breadcrumb(), which says so itself. Outlives the Backend opened with it.
 class SessionHost final : public vendor::Host {
  public:
-  // `regions` is borrowed. `total_bytes` has an entry for each device of the session.
-  SessionHost(const SessionRegions& regions, uint64_t memory_quota, std::span<const uint64_t> total_bytes);
+  // `regions` is borrowed, and so is `descriptors`, the socket on which descriptors come and go (-1: none do).
+  // `total_bytes` has an entry for each device of the session.
+  SessionHost(const SessionRegions& regions, uint64_t memory_quota, std::span<const uint64_t> total_bytes,
+              int descriptors = -1);
 
   void complete(uint16_t stream, uint64_t sequence) override;
   void fail(uint64_t sequence, const Error& error) override;
@@ -45,6 +47,7 @@ class SessionHost final : public vendor::Host {
   const SessionRegions& regions() const { return regions_; }
   ExecutorPage* page() const { return page_; }
   uint32_t device_count() const { return device_count_; }
+  int descriptors() const { return descriptors_; }
   Breadcrumb& breadcrumb() { return breadcrumb_; }
   Failures& failures() { return failures_; }
   ReplySlots& slots() { return slots_; }
@@ -54,6 +57,7 @@ class SessionHost final : public vendor::Host {
   ExecutorPage* const page_;
   const uint64_t memory_quota_;
   const uint32_t device_count_;
+  const int descriptors_;
   ReplyWriter writer_;
   Breadcrumb breadcrumb_;
   Failures failures_;

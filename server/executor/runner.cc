@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "proto/socket/descriptors.h"
 #include "proto/wire/definitions.h"
 #include "server/executor/responder.h"
 
@@ -92,6 +93,8 @@ const char* CommandRunner::run(const Command& command) {
       settle(command, backend_.seed_generator(command.subject, ReadAt<uint64_t>(command.body)));
       break;
     case RecordKind::kGetGeneratorState: generator_state(command); break;
+    case RecordKind::kExportMemory: export_memory(command); break;
+    case RecordKind::kImportMemory: import_memory(command); break;
     case RecordKind::kSetGeneratorState:
       settle(command, backend_.set_generator_state(command.subject, command.body));
       break;
@@ -165,6 +168,21 @@ void CommandRunner::generator_state(const Command& command) {
   } else {
     settle(command, state.error());
   }
+}
+
+void CommandRunner::export_memory(const Command& command) {
+  auto shared = backend_.export_memory(command.subject, command.device);
+  if (!shared.ok()) return settle(command, shared.error());
+  const Error sent = SendDescriptor(host_.descriptors(), command.sequence, shared.value().descriptor.get());
+  settle(command, sent, BytesOf(shared.value().storage));
+}
+
+void CommandRunner::import_memory(const Command& command) {
+  const auto request = ReadAt<ImportRequest>(command.body);
+  auto descriptor = TakeDescriptor(host_.descriptors(), request.ticket);
+  if (!descriptor.ok()) return settle(command, descriptor.error());
+  settle(command,
+         backend_.import_memory(command.subject, {std::move(descriptor).value(), request.storage}, command.device));
 }
 
 // A fence is where the client synchronises: failures of what it waited for, though they came after the fence was

@@ -37,6 +37,8 @@ class CommandRunner {
   void fence(const Command& command);
   void record_event(const Command& command);
   void generator_state(const Command& command);
+  void export_memory(const Command& command);
+  void import_memory(const Command& command);
 
   Respond responder(const Command& command);
   // Answers a SYNC command, keeps an asynchronous one's error, and sees to NOTIFY.

@@ -75,7 +75,7 @@ absl::Status ServeSession(Started& started, Channel& channel, int signals, Assig
 
   std::vector<uint64_t> memory;
   for (const DeviceRecord& device : started.devices) memory.push_back(device.total_memory);
-  SessionHost host(regions.value(), assignment.memory_quota, memory);
+  SessionHost host(regions.value(), assignment.memory_quota, memory, assignment.liveness.get());
   const auto backend = started.vendor->open(host);
   if (!backend.ok()) return ToStatus(backend.error());
   Dispatcher dispatcher(host, *backend.value());

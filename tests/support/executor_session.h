@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "proto/socket/unix_socket.h"
 #include "server/executor/dispatcher.h"
 #include "server/executor/host.h"
 #include "server/executor/regions.h"
@@ -24,7 +25,7 @@ class ExecutorSession {
         devices_(Must(vendor_->start(options))),
         regions_(Must(executor::SessionRegions::Map(memory_.ring_read_only.get(), memory_.executor_fd.get(),
                                                     memory_.arena_fd.get(), memory_.ring_bytes, memory_.arena_bytes))),
-        host_(regions_, memory_quota, TotalMemory()),
+        host_(regions_, memory_quota, TotalMemory(), descriptors_.second.get()),
         backend_(Must(vendor_->open(host_))),
         dispatcher_(host_, *backend_),
         thread_([this] { cause_ = dispatcher_.run(); }) {}
@@ -36,6 +37,8 @@ class ExecutorSession {
 
   SessionClient& client() { return client_; }
   const SessionMemory& memory() const { return memory_; }
+  // The client's end of the socket on which descriptors come and go.
+  int descriptors() const { return descriptors_.first.get(); }
   void end(const std::string& reason) { dispatcher_.end({ErrorCode::kOk, reason}); }
   // Waits for the session's end, which somebody else brings about.
   const executor::EndCause& cause() {
@@ -55,6 +58,7 @@ class ExecutorSession {
   const std::unique_ptr<vendor::Vendor> vendor_;
   const std::vector<DeviceRecord> devices_;
   const executor::SessionRegions regions_;
+  const std::pair<UniqueFd, UniqueFd> descriptors_ = Must(UnixPair());
   executor::SessionHost host_;
   const std::unique_ptr<vendor::Backend> backend_;
   executor::Dispatcher dispatcher_;

@@ -2,7 +2,9 @@
 // What an honest client may do, against the null vendor.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include "proto/socket/descriptors.h"
 #include "tests/support/executor_session.h"
 #include "vendors/null/vendor.h"
 
@@ -220,6 +222,16 @@ TEST_F(ExecutorSessionTest, NamesTheLastOperator) {
   EXPECT_TRUE(must_answer({.kind = kDropSignature, .subject = kAddSignature}).error.ok());
   EXPECT_EQ(client().page().last_operator.load(), place);
   EXPECT_GT(client().page().running_sequence.load(), before);
+}
+
+TEST_F(ExecutorSessionTest, AVendorThatCannotShareMemorySaysSo) {
+  define_calls();
+  EXPECT_EQ(must_answer({.kind = kExportMemory, .subject = kA}).error.code, ErrorCode::kNotImplemented);
+  const ImportRequest request{.ticket = 5, .storage = {}};
+  EXPECT_EQ(must_answer({.kind = kImportMemory, .subject = kC}, Pack(request)).error.code, ErrorCode::kMalformed);
+  ASSERT_TRUE(SendDescriptor(session_.descriptors(), 5, STDIN_FILENO).ok());
+  EXPECT_EQ(must_answer({.kind = kImportMemory, .subject = kC}, Pack(request)).error.code, ErrorCode::kNotImplemented);
+  EXPECT_TRUE(must_answer({.kind = kFence}).error.ok());
 }
 
 TEST_F(ExecutorSessionTest, CountsWhatItDoes) {

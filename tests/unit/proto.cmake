@@ -24,4 +24,4 @@ flagos_add_test(NAME proto_shm_test
   LIBS flagos_protocol)
 
 flagos_add_test(NAME proto_sleep_test SOURCES proto_sleep_test.cc LIBS flagos_protocol)
-flagos_add_test(NAME proto_socket_test SOURCES proto_socket_test.cc LIBS flagos_protocol)
+flagos_add_test(NAME proto_socket_test SOURCES proto_descriptors_test.cc proto_socket_test.cc LIBS flagos_protocol)

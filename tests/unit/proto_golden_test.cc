@@ -50,6 +50,8 @@ constexpr KindNumber kKinds[] = {
     {RecordKind::kSeedGenerator, 82},
     {RecordKind::kGetGeneratorState, 83},
     {RecordKind::kSetGeneratorState, 84},
+    {RecordKind::kExportMemory, 144},
+    {RecordKind::kImportMemory, 145},
 };
 
 TEST(Golden, RecordKindsKeepTheirNumbers) {

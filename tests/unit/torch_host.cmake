@@ -4,6 +4,7 @@ flagos_add_test(NAME torch_host_test TORCH
   SOURCES
     torch_host_calls_test.cc
     torch_host_driver.cc
+    torch_host_sharing_test.cc
     torch_host_sparse_test.cc
     torch_host_state_test.cc
     torch_host_streams_test.cc

@@ -79,6 +79,10 @@ c10::DataPtr Allocator::allocate_on(uint8_t device, size_t bytes) {
   return {block->data, block->data, &Release, c10::Device(c10::kCPU)};
 }
 
+void Allocator::count(uint8_t device, uint64_t bytes) {
+  if (!pools_[device]->count(bytes)) ThrowOutOfMemory(*pools_[device], device, bytes);
+}
+
 c10::Storage Allocator::storage(uint64_t bytes, uint8_t device) {
   return c10::Storage(c10::Storage::use_byte_size_t(), bytes, allocate_on(device, bytes), this, true);
 }

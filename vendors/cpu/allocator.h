@@ -28,6 +28,9 @@ class Allocator final : public c10::Allocator {
   void copy_data(void* to, const void* from, size_t bytes) const override { default_copy_data(to, from, bytes); }
 
   c10::Storage storage(uint64_t bytes, uint8_t device);
+  // Counts memory of a device that is not cut from its pool. Throws like allocate().
+  void count(uint8_t device, uint64_t bytes);
+  void uncount(uint8_t device, uint64_t bytes) { pools_[device]->uncount(bytes); }
   // The device that the calling thread allocates on from now on. Threads of a kernel follow the dispatch thread.
   void enter(uint8_t device);
   DevicePool& pool(uint8_t device) { return *pools_[device]; }

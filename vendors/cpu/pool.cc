@@ -23,7 +23,7 @@ Block* DevicePool::allocate(uint64_t bytes) {
   if (bytes > capacity_) return nullptr;
   const uint64_t counted = RoundUp(bytes, kAlignment);
   const std::lock_guard lock(mutex_);
-  if (static_cast<uint64_t>(stats_.allocated_bytes) + counted > capacity_ || !quota_.take(counted)) return nullptr;
+  if (!take(counted)) return nullptr;
   Block* block = counted <= kLargestSmall ? take_small(SizeClass(counted)) : take_large(RoundUp(counted, kLargeStep));
   if (block == nullptr) {
     quota_.give_back(counted);
@@ -36,6 +36,33 @@ Block* DevicePool::allocate(uint64_t bytes) {
   stats_.peak_allocated_bytes = std::max(stats_.peak_allocated_bytes, stats_.allocated_bytes);
   report();
   return block;
+}
+
+bool DevicePool::take(uint64_t bytes) {
+  return bytes <= capacity_ && static_cast<uint64_t>(stats_.allocated_bytes) <= capacity_ - bytes && quota_.take(bytes);
+}
+
+bool DevicePool::count(uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (!take(bytes)) return false;
+  ++stats_.allocations;
+  ++stats_.device_allocations;
+  stats_.allocated_bytes += static_cast<int64_t>(bytes);
+  stats_.reserved_bytes += static_cast<int64_t>(bytes);
+  stats_.peak_allocated_bytes = std::max(stats_.peak_allocated_bytes, stats_.allocated_bytes);
+  stats_.peak_reserved_bytes = std::max(stats_.peak_reserved_bytes, stats_.reserved_bytes);
+  report();
+  return true;
+}
+
+void DevicePool::uncount(uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  ++stats_.frees;
+  ++stats_.device_frees;
+  stats_.allocated_bytes -= static_cast<int64_t>(bytes);
+  stats_.reserved_bytes -= static_cast<int64_t>(bytes);
+  quota_.give_back(bytes);
+  report();
 }
 
 void DevicePool::Release(std::byte* data) {

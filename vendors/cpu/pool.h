@@ -75,6 +75,10 @@ class DevicePool {
   // `data` of a block that allocate() gave.
   static void Release(std::byte* data);
 
+  // Counts memory that lies elsewhere as the device's own; false where it, or the quota, has no more room.
+  bool count(uint64_t bytes);
+  void uncount(uint64_t bytes);
+
   MemoryStats stats() const;
   uint64_t capacity() const { return capacity_; }
   // Gives segments without live blocks back to the kernel.
@@ -90,6 +94,8 @@ class DevicePool {
   Block* cut(std::unique_ptr<Slab>& from, uint64_t slab_bytes, uint64_t bytes);
   Block* new_block(Slab& slab, uint64_t bytes);
   std::unique_ptr<Slab> new_slab(uint64_t bytes);
+  // Takes what is to be allocated from the device and the quota.
+  bool take(uint64_t bytes);
   void trim_locked();
   void report();
 

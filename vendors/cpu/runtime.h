@@ -3,9 +3,11 @@
 #pragma once
 
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "vendors/cpu/allocator.h"
+#include "vendors/cpu/shared_storage.h"
 #include "vendors/cpu/streams.h"
 #include "vendors/torch/device_runtime.h"
 
@@ -25,6 +27,13 @@ class CpuRuntime final : public torch_host::DeviceRuntime {
   MemoryStats memory_stats(uint8_t device) override { return allocator_.pool(device).stats(); }
   void empty_cache(uint8_t device) override { allocator_.pool(device).trim(); }
   void reset_peak_memory(uint8_t device) override { allocator_.pool(device).reset_peaks(); }
+
+  Result<vendor::SharedMemory> share(c10::StorageImpl& storage, uint8_t device) override {
+    return Share(storage, device, allocator_);
+  }
+  Result<c10::Storage> adopt(vendor::SharedMemory memory, uint8_t device) override {
+    return Adopt(std::move(memory), device, allocator_);
+  }
 
   Error create_stream(uint16_t stream, uint8_t device, int32_t) override { return streams_.create(stream, device); }
   int stream_device(uint16_t stream) const override { return streams_.device_of(stream); }

@@ -22,6 +22,7 @@
 #include "proto/wire/records.h"
 #include "proto/wire/reply.h"
 #include "proto/wire/signature.h"
+#include "vendors/interface/shared_memory.h"
 
 namespace flagos::vendor {
 
@@ -99,6 +100,18 @@ class Backend {
   virtual void reset_peak_memory(uint8_t device) { static_cast<void>(device); }
   virtual void empty_cache(uint8_t device) = 0;
 
+  // The memory of a handle's storage for another session, after all that was called so far: this may wait for it. The
+  // storage stays usable, and is not resized any more.
+  virtual Result<SharedMemory> export_memory(uint32_t handle, uint8_t device) {
+    static_cast<void>(handle), static_cast<void>(device);
+    return NoSharing();
+  }
+  // Binds the handle to memory that a session exported; `memory` is the peers' word, not to be trusted.
+  virtual Error import_memory(uint32_t handle, SharedMemory memory, uint8_t device) {
+    static_cast<void>(handle), static_cast<void>(memory), static_cast<void>(device);
+    return NoSharing();
+  }
+
   virtual Error create_stream(uint16_t stream, uint8_t device, int32_t priority) = 0;
   // `done` is called once, from any thread, after all that was queued on the stream (kAllStreams: on the device).
   virtual void fence(uint16_t stream, uint8_t device, std::function<void(const Error&)> done) = 0;
@@ -115,6 +128,12 @@ class Backend {
   virtual Error seed_generator(uint32_t generator, uint64_t seed) = 0;
   virtual Result<std::vector<std::byte>> generator_state(uint32_t generator) = 0;
   virtual Error set_generator_state(uint32_t generator, std::span<const std::byte> state) = 0;
+
+ protected:
+  static Error NoSharing() {
+    return MakeError(ErrorCode::kNotImplemented,
+                     "this vendor's memory cannot be shared with another process; send a copy: tensor.cpu()");
+  }
 };
 
 class Vendor {

@@ -2,6 +2,7 @@
 #include "vendors/torch/backend.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -109,6 +110,28 @@ Result<MemoryStats> TorchBackend::memory_stats(uint8_t device) { return runtime_
 void TorchBackend::empty_cache(uint8_t device) { runtime_->empty_cache(device); }
 
 void TorchBackend::reset_peak_memory(uint8_t device) { runtime_->reset_peak_memory(device); }
+
+Result<vendor::SharedMemory> TorchBackend::export_memory(uint32_t handle, uint8_t device) {
+  std::optional<vendor::SharedMemory> exported;
+  const Error error = guarded([&] {
+    runtime_->drain();
+    const c10::Storage& storage = table_.get(handle);
+    if (storage.nbytes() == 0) throw Refusal(MakeError(ErrorCode::kValue, "a storage without bytes cannot be shared"));
+    auto shared = runtime_->share(*storage.unsafeGetStorageImpl(), device);
+    if (!shared.ok()) throw Refusal(shared.error());
+    exported = std::move(shared).value();
+  });
+  if (!error.ok()) return error;
+  return std::move(*exported);
+}
+
+Error TorchBackend::import_memory(uint32_t handle, vendor::SharedMemory memory, uint8_t device) {
+  return guarded([&] {
+    auto storage = runtime_->adopt(std::move(memory), device);
+    if (!storage.ok()) throw Refusal(storage.error());
+    table_.bind(handle, std::move(storage).value());
+  });
+}
 
 Error TorchBackend::create_stream(uint16_t stream, uint8_t device, int32_t priority) {
   return guarded([&] {

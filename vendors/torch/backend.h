@@ -40,6 +40,8 @@ class TorchBackend final : public vendor::Backend {
   Result<MemoryStats> memory_stats(uint8_t device) override;
   void empty_cache(uint8_t device) override;
   void reset_peak_memory(uint8_t device) override;
+  Result<vendor::SharedMemory> export_memory(uint32_t handle, uint8_t device) override;
+  Error import_memory(uint32_t handle, vendor::SharedMemory memory, uint8_t device) override;
 
   Error create_stream(uint16_t stream, uint8_t device, int32_t priority) override;
   void fence(uint16_t stream, uint8_t device, std::function<void(const Error&)> done) override;

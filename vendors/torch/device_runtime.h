@@ -45,6 +45,10 @@ class DeviceRuntime {
   virtual void empty_cache(uint8_t device) = 0;
   virtual void reset_peak_memory(uint8_t device) = 0;
 
+  // As Backend::export_memory and import_memory. REQUIRES, for share(), that nothing uses the storage: drain().
+  virtual Result<vendor::SharedMemory> share(c10::StorageImpl& storage, uint8_t device) = 0;
+  virtual Result<c10::Storage> adopt(vendor::SharedMemory memory, uint8_t device) = 0;
+
   virtual Error create_stream(uint16_t stream, uint8_t device, int32_t priority) = 0;
   // The device of a default or created stream; -1 for any other number.
   virtual int stream_device(uint16_t stream) const = 0;

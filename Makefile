@@ -11,7 +11,7 @@ PYTHON_BIN := .venv/bin/python
 # Progress as "[12/340 3.5s] what": how much is done and how long it has taken.
 export NINJA_STATUS = [%f/%t %es] 
 
-.PHONY: help setup configure build demo test conformance bench lint format wheel clean distclean
+.PHONY: help setup configure build demo test conformance cuda bench lint format wheel clean distclean
 
 help: ## list these commands
 	@echo "flagosd, the device server for PyTorch. Commands:"
@@ -37,6 +37,12 @@ test: build ## build and run every test: C++ plain and with sanitizers, Python, 
 
 conformance: build ## run PyTorch's whole OpInfo database on the device against the CPU and print what share agrees
 	@CONFORMANCE_STEP=1 CONFORMANCE_SAMPLES=30 $(PYTHON_BIN) -m pytest tests/conformance --numprocesses $(JOBS) --quiet
+
+cuda: setup ## build the vendor cuda against PyTorch for CUDA (needs no GPU; fetches 0.5 GB) and pack dist/flagos-cuda.tar.gz
+	@scripts/setup_cuda.sh
+	@[ -f build/cuda/build.ninja ] || cmake --preset cuda
+	@cmake --build --preset cuda -- -j $(JOBS)
+	@scripts/bundle.sh build/cuda dist/flagos-cuda.tar.gz
 
 bench: build ## measure speed and memory and print them as a table
 	@cmake --build --preset release -- -j $(JOBS)

@@ -9,11 +9,8 @@
 namespace flagos::client {
 namespace {
 
-// The macros name these so.
-using at::IntArrayRef;
-using at::Scalar;
-using at::ScalarType;
-using at::Tensor;
+// The macros name its types, each version of PyTorch others.
+using namespace at;  // NOLINT(google-build-using-namespace)
 
 #define FLAGOS_LOWER(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, lower_precision_fp)
 #define FLAGOS_FP32(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32)

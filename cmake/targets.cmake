@@ -75,10 +75,13 @@ function(flagos_add_vendor)
   _flagos_finish(${target} PRIVATE vendors/${arg_NAME})
   install(TARGETS ${target} LIBRARY DESTINATION vendors/${arg_NAME})
   add_dependencies(product ${target})
-  foreach(file manifest.toml ${arg_ARGS})
+  # A manifest names the torch that the vendor is built against: @FLAGOS_TORCH_VERSION@.
+  configure_file(manifest.toml "${folder}/manifest.toml" @ONLY)
+  foreach(file ${arg_ARGS})
     configure_file(${file} "${folder}/${file}" COPYONLY)
-    install(FILES ${file} DESTINATION vendors/${arg_NAME})
   endforeach()
+  list(TRANSFORM arg_ARGS PREPEND "${folder}/")
+  install(FILES "${folder}/manifest.toml" ${arg_ARGS} DESTINATION vendors/${arg_NAME})
 endfunction()
 
 # A GoogleTest program, build/tests/NAME; ctest runs each of its tests as NAME.Suite.Test under LABELS (default: unit),

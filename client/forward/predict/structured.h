@@ -6,6 +6,7 @@
 
 #include <ATen/TensorIterator.h>
 #include <ATen/TensorMeta.h>
+#include <torch/version.h>
 
 #include <array>
 #include <string>
@@ -19,6 +20,16 @@
 #include "client/forward/predict/tables.h"
 #include "client/forward/predict/unbox.h"
 
+// Until PyTorch 2.12 outputs also had names of dimensions.
+#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 13
+#define FLAGOS_NAMES , at::DimnameList
+#define FLAGOS_NO_NAMES \
+  , {}
+#else
+#define FLAGOS_NAMES
+#define FLAGOS_NO_NAMES
+#endif
+
 namespace flagos::client {
 
 // The outputs that a meta function asked for, as meta tensors; undefined beyond the last.
@@ -31,11 +42,11 @@ class Recorder final : public Meta {
   explicit Recorder(MetaOutputs& outputs) : outputs_(outputs) {}
   const at::Tensor& maybe_get_output(int64_t index) override { return outputs_[static_cast<size_t>(index)]; }
   void set_output_strided(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides,
-                          at::TensorOptions options) override {
+                          at::TensorOptions options FLAGOS_NAMES) override {
     record(index, sizes, strides, options);
   }
   void set_output_raw_strided(int64_t index, at::IntArrayRef sizes, at::IntArrayRef strides,
-                              at::TensorOptions options) override {
+                              at::TensorOptions options FLAGOS_NAMES) override {
     record(index, sizes, strides, options);
   }
 
@@ -48,7 +59,7 @@ class Recorder final : public Meta {
       output.unsafeGetTensorImpl()->empty_tensor_restride(*options.memory_format_opt());
     }
     if constexpr (std::is_base_of_v<at::TensorIteratorBase, Meta>) {
-      at::TensorIteratorBase::set_output_raw_strided(index, sizes, strides, options);
+      at::TensorIteratorBase::set_output_raw_strided(index, sizes, strides, options FLAGOS_NO_NAMES);
     }
   }
   MetaOutputs& outputs_;

@@ -4,8 +4,6 @@
 #include <ATen/ops/_upsample_bicubic2d_aa_meta.h>
 #include <ATen/ops/_upsample_bilinear2d_aa_backward_meta.h>
 #include <ATen/ops/_upsample_bilinear2d_aa_meta.h>
-#include <ATen/ops/_upsample_lanczos2d_aa_backward_meta.h>
-#include <ATen/ops/_upsample_lanczos2d_aa_meta.h>
 #include <ATen/ops/_upsample_nearest_exact1d_backward_meta.h>
 #include <ATen/ops/_upsample_nearest_exact1d_meta.h>
 #include <ATen/ops/_upsample_nearest_exact2d_backward_meta.h>
@@ -51,6 +49,13 @@
 #include <ATen/ops/upsample_trilinear3d_backward_meta.h>
 #include <ATen/ops/upsample_trilinear3d_meta.h>
 
+// Not in every version of PyTorch.
+#if __has_include(<ATen/ops/_upsample_lanczos2d_aa_meta.h>)
+#include <ATen/ops/_upsample_lanczos2d_aa_backward_meta.h>
+#include <ATen/ops/_upsample_lanczos2d_aa_meta.h>
+#define FLAGOS_HAS_LANCZOS
+#endif
+
 #include "client/forward/predict/structured.h"
 #include "client/forward/predict/tables.h"
 
@@ -72,8 +77,10 @@ void AddNeural(PredictorRows& rows) {
   AddStructured<structured__upsample_bilinear2d_aa_backward>(rows, "_upsample_bilinear2d_aa_backward", "",
                                                              "grad_input");
   AddStructured<structured__upsample_bilinear2d_aa>(rows, "_upsample_bilinear2d_aa");
+#ifdef FLAGOS_HAS_LANCZOS
   AddStructured<structured__upsample_lanczos2d_aa_backward>(rows, "_upsample_lanczos2d_aa_backward", "", "grad_input");
   AddStructured<structured__upsample_lanczos2d_aa>(rows, "_upsample_lanczos2d_aa");
+#endif
   AddStructured<structured__upsample_nearest_exact1d_backward>(rows, "_upsample_nearest_exact1d_backward", "",
                                                                "grad_input");
   AddStructured<structured__upsample_nearest_exact1d>(rows, "_upsample_nearest_exact1d");

@@ -18,7 +18,8 @@ constexpr size_t RoundUp(size_t value, size_t alignment) { return (value + align
 
 }  // namespace
 
-Arena::Arena(std::span<std::byte> bytes, IsComplete is_complete) : bytes_(bytes), is_complete_(std::move(is_complete)) {
+Arena::Arena(std::span<std::byte> bytes, IsComplete is_complete, const std::atomic<uint32_t>* in_place)
+    : bytes_(bytes), is_complete_(std::move(is_complete)), in_place_(in_place) {
   free_by_offset_.emplace(0, bytes.size());
   free_by_size_.emplace(bytes.size(), 0);
 }
@@ -135,7 +136,8 @@ void Arena::collect() {
 void Arena::release(size_t offset, size_t size) {
   in_use_.fetch_sub(size, std::memory_order_relaxed);
   // The block's whole pages, before it melts into its neighbours, whose pages are gone already if they were large.
-  if (size >= kPunchBytes) {
+  const bool in_place = in_place_ != nullptr && in_place_->load(std::memory_order_relaxed) != 0;
+  if (size >= kPunchBytes && !in_place) {
     const size_t from = RoundUp(offset, kPage);
     const size_t to = (offset + size) & ~(kPage - 1);
     ::madvise(bytes_.data() + from, to - from, MADV_REMOVE);

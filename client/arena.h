@@ -27,8 +27,9 @@ class Arena {
   // Whether the record `sequence` of a stream slot is complete, without waiting.
   using IsComplete = std::function<bool(uint16_t stream, uint64_t sequence)>;
 
-  // `bytes` is the mapped arena and outlives this.
-  Arena(std::span<std::byte> bytes, IsComplete is_complete);
+  // `bytes` is the mapped arena and outlives this. Large blocks give their pages back to the kernel when they are free,
+  // but not while `in_place` (ExecutorPage::arena_in_place; null: never) is set.
+  Arena(std::span<std::byte> bytes, IsComplete is_complete, const std::atomic<uint32_t>* in_place = nullptr);
 
   // A block of at least `size` bytes, aligned to 64 bytes, or to a page where it is a page or larger. nullptr when
   // there is no room now. Never blocks; see Session::allocate_arena() for one that waits for what is held.
@@ -84,6 +85,7 @@ class Arena {
 
   const std::span<std::byte> bytes_;
   const IsComplete is_complete_;
+  const std::atomic<uint32_t>* const in_place_;
   mutable std::mutex mutex_;
   std::map<size_t, Block> live_;                      // by offset. GUARDED_BY(mutex_)
   std::deque<Held> held_;                             // freed, in that order. GUARDED_BY(mutex_)

@@ -52,7 +52,8 @@ Session::Session(Connection connection, std::unique_ptr<AddressSpace> addresses)
       client_page_, std::span<const std::byte>(connection_.executor.data(), connection_.executor.size()), peer_alive);
   arena_ = std::make_unique<Arena>(
       std::span(connection_.arena.data(), connection_.arena.size()),
-      [this](uint16_t stream, uint64_t sequence) { return replies_->is_complete(stream, sequence) || lost(); });
+      [this](uint16_t stream, uint64_t sequence) { return replies_->is_complete(stream, sequence) || lost(); },
+      &this->page().arena_in_place);
 }
 
 bool Session::alive() const {

@@ -66,6 +66,8 @@ struct ExecutorPage {
   // Sequence of the oldest asynchronous failure not told yet; 0 if none.
   std::atomic<uint64_t> deferred_error{0};
   std::atomic<uint64_t> failures{0};  // asynchronous failures ever, told or not; grows before what follows completes
+  // 1: a device knows pages of the arena by their place in memory, so that the client gives none back to the kernel.
+  std::atomic<uint32_t> arena_in_place{0};
   alignas(kCacheLine) std::array<DeviceFigures, kMaxDevices> devices;
   // Growing completion words: the newest NOTIFY record of each stream that is complete.
   alignas(kCacheLine) std::array<std::atomic<uint64_t>, kMaxStreams> completed{};

@@ -36,6 +36,7 @@ class SessionHost final : public vendor::Host {
   void warn(std::vector<Warning> warnings) override { failures_.warn(std::move(warnings)); }
   void count_misprediction() override { page_->mispredictions.fetch_add(1, std::memory_order_relaxed); }
   std::span<std::byte> arena() const override { return regions_.arena(); }
+  void keep_arena_in_place() override { page_->arena_in_place.store(1, std::memory_order_relaxed); }
   DeviceFigures& figures(uint32_t device) override { return page_->devices[device % kMaxDevices]; }
   uint64_t memory_quota() const override { return memory_quota_; }
 

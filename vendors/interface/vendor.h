@@ -56,6 +56,9 @@ class Host {
   virtual void count_misprediction() = 0;
   // Bytes shared with the client, which may write them at any time.
   virtual std::span<std::byte> arena() const = 0;
+  // From now on no page of the arena is given back to the kernel: for a vendor whose device copies by itself, from and
+  // to pages that it knows by their place in memory. Before the session's first call.
+  virtual void keep_arena_in_place() {}
   // Figures of a session's device, for the vendor to keep current. `total_bytes` is set already.
   virtual DeviceFigures& figures(uint32_t device) = 0;
   // Bytes that the session may hold over all its devices, which the vendor enforces; 0: no limit.

@@ -60,6 +60,7 @@ c10::Storage Arguments::host_storage(const PreparedCall& prepared, const Prepare
   if (range.offset % std::min(ElementSize(item.geometry.dtype), kMaxAlignment) != 0) {
     throw Refusal(ErrorCode::kMalformed, "a host tensor of " + prepared.op->name + " is not aligned in the arena");
   }
+  runtime_.use_arena(arena_.subspan(range.offset, range.length));
   return Borrow(arena_.data() + range.offset, range.length, c10::Device(c10::kCPU));
 }
 

@@ -66,10 +66,11 @@ class TorchBackend final : public vendor::Backend {
   Error define(uint32_t signature, Signature definition);
   const std::shared_ptr<PreparedCall>& prepared(const vendor::Call& call) const;
 
-  void run(const vendor::Call& call, PreparedCall& prepared, vendor::Responder* responder);
+  void run(const vendor::Call& call, PreparedCall& prepared, std::unique_ptr<vendor::Responder>& responder);
   void finish_asynchronous(const vendor::Call& call, PreparedCall& prepared, const CallInputs& inputs);
   void finish_synchronous(const vendor::Call& call, PreparedCall& prepared, const CallInputs& inputs,
-                          vendor::Responder& responder);
+                          std::unique_ptr<vendor::Responder>& responder);
+  void respond_when_done(const vendor::Call& call, std::unique_ptr<vendor::Responder> responder);
   void queue(const vendor::Call& call, const std::shared_ptr<PreparedCall>& prepared,
              std::unique_ptr<vendor::Responder>& responder);
   void fail(const vendor::Call& call, const std::shared_ptr<const Failure>& failure, vendor::Responder* responder);

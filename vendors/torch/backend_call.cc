@@ -41,7 +41,7 @@ void TorchBackend::call(const vendor::Call& call, std::unique_ptr<vendor::Respon
     contexts_.enter(prepared->context);
     if (runtime_->queued(call.stream)) [[unlikely]]
       return queue(call, prepared, responder);
-    run(call, *prepared, responder.get());
+    run(call, *prepared, responder);
   } catch (...) {
     fail(call, CurrentFailure(call.sequence), responder.get());
   }
@@ -65,7 +65,8 @@ const std::shared_ptr<PreparedCall>& TorchBackend::prepared(const vendor::Call& 
   return prepared;
 }
 
-void TorchBackend::run(const vendor::Call& call, PreparedCall& prepared, vendor::Responder* responder) {
+void TorchBackend::run(const vendor::Call& call, PreparedCall& prepared,
+                       std::unique_ptr<vendor::Responder>& responder) {
   const Lent lent(prepared, frame_);
   runtime_->enter(call.device, call.stream);
   arguments_.push(prepared, call, frame_, /*lend=*/true);
@@ -82,7 +83,7 @@ void TorchBackend::run(const vendor::Call& call, PreparedCall& prepared, vendor:
   if (responder == nullptr) {
     finish_asynchronous(call, prepared, inputs);
   } else {
-    finish_synchronous(call, prepared, inputs, *responder);
+    finish_synchronous(call, prepared, inputs, responder);
   }
 }
 
@@ -101,7 +102,7 @@ void TorchBackend::finish_asynchronous(const vendor::Call& call, PreparedCall& p
 }
 
 void TorchBackend::finish_synchronous(const vendor::Call& call, PreparedCall& prepared, const CallInputs& inputs,
-                                      vendor::Responder& responder) {
+                                      std::unique_ptr<vendor::Responder>& responder) {
   const auto allocate = [&](uint64_t bytes) { return runtime_->allocate(bytes, call.device, call.stream); };
   const Settled settled = SettleSynchronous(prepared, frame_, inputs, allocate);
   CheckHandles(prepared, settled, call.inputs, call.outputs);
@@ -112,7 +113,18 @@ void TorchBackend::finish_synchronous(const vendor::Call& call, PreparedCall& pr
   Remember(prepared, settled.results.outcome);
   reply_.clear();
   EncodeOutcome(reply_, settled.results.outcome);
-  responder.respond(Error::Ok(), scope_->warnings().take(), reply_.bytes());
+  if (prepared.uses_arena) [[unlikely]]
+    return respond_when_done(call, std::move(responder));
+  responder->respond(Error::Ok(), scope_->warnings().take(), reply_.bytes());
+}
+
+// The client reads or reuses its side of a copy as soon as it has the answer.
+void TorchBackend::respond_when_done(const vendor::Call& call, std::unique_ptr<vendor::Responder> responder) {
+  const auto bytes = reply_.bytes();
+  runtime_->fence(call.stream, call.device,
+                  [responder = std::shared_ptr<vendor::Responder>(std::move(responder)),
+                   warnings = scope_->warnings().take(), reply = std::vector<std::byte>(bytes.begin(), bytes.end())](
+                      const Error& error) { responder->respond(error, warnings, reply); });
 }
 
 void TorchBackend::queue(const vendor::Call& call, const std::shared_ptr<PreparedCall>& prepared,

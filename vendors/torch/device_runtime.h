@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "proto/wire/error.h"
 #include "proto/wire/records.h"
@@ -41,6 +42,8 @@ class DeviceRuntime {
   // New memory, uninitialised, resizable by kernels. Throws c10::OutOfMemoryError with the figures in its text. Zero
   // bytes are a storage too. What kernels allocate by themselves comes from the same pool.
   virtual c10::Storage allocate(uint64_t bytes, uint8_t device, uint16_t stream) = 0;
+  // A call is going to use these bytes of the arena: for a device that has to know them.
+  virtual void use_arena(std::span<std::byte> bytes) { static_cast<void>(bytes); }
   virtual MemoryStats memory_stats(uint8_t device) = 0;
   virtual void empty_cache(uint8_t device) = 0;
   virtual void reset_peak_memory(uint8_t device) = 0;

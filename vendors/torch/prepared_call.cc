@@ -144,6 +144,7 @@ class Preparer {
     if (argument.tag == ArgTag::kHostTensor) {
       tensor.copy = !op_.moves_bytes && !written;
       call_.copies = call_.copies || tensor.copy;
+      call_.uses_arena = true;
     }
     if ((argument.tensor.flags & kTensorSame) != 0) {
       if (argument.tag != ArgTag::kTensor || !op_.resizable[index_]) refuse(index_, "is no out= tensor");

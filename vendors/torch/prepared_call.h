@@ -76,6 +76,7 @@ struct PreparedCall {
   bool plain = true;                   // no tensor is sparse, or lazily conjugated or negated
   bool same = false;                   // some out= tensor is an operand too
   bool copies = false;                 // some host tensor is copied first
+  bool uses_arena = false;             // some host tensor lies there: the answer comes when the device is done with it
   bool lends = false;                  // prepared tensors serve one call after the other
   // What an asynchronous call must return: predicted by the client, or what the first synchronous call returned.
   bool predicted = false;

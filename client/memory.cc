@@ -182,6 +182,9 @@ void ResizeStorage(const c10::Storage& storage, size_t bytes) {
 void RegisterAllocators() {
   c10::SetAllocator(c10::kPrivateUse1, &device_allocator);
   at::setHostAllocator(c10::kPrivateUse1, &host_allocator);
+  // A PyTorch for CUDA takes all pinned memory from CUDA's, whose devices this process does not use: what is pinned is
+  // to be pinned for ours.
+  if (at::globalContext().hasCUDA()) at::setHostAllocator(c10::kCUDA, &host_allocator);
 }
 
 }  // namespace flagos::client

@@ -130,13 +130,17 @@ std::vector<ReturnPlan> PlanReturns(const c10::FunctionSchema& schema) {
   return plans;
 }
 
+// The numbers that fused attention returns beside tensors are lengths of its operands.
+bool ReturnsLengths(std::string_view name) { return name.starts_with("aten::_scaled_dot_product_"); }
+
 // PyTorch's own operators say so with tags. Others seldom do, so their results may always depend on it. What validates
 // has only its error for a result.
 bool DependsOnData(const c10::OperatorHandle& handle, const std::vector<ReturnPlan>& returns) {
   const bool own = handle.operator_name().name.starts_with("aten::");
   return handle.operator_name().name.starts_with("aten::_validate") || handle.hasTag(at::Tag::dynamic_output_shape) ||
          handle.hasTag(at::Tag::data_dependent_output) || std::ranges::any_of(returns, [&](const ReturnPlan& plan) {
-           return plan.kind == ReturnKind::kValue || (!own && plan.kind != ReturnKind::kMutatedArgument);
+           return (plan.kind == ReturnKind::kValue && !ReturnsLengths(handle.operator_name().name)) ||
+                  (!own && plan.kind != ReturnKind::kMutatedArgument);
          });
 }
 

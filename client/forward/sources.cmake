@@ -2,6 +2,7 @@
 # How operator calls reach the executor; paths relative to client/.
 set(FLAGOS_FORWARD_SOURCES
   forward/attention.cc
+  forward/attention_choice.cc
   forward/call.cc
   forward/check_predictions.cc
   forward/composites.cc

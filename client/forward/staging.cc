@@ -2,6 +2,7 @@
 #include "client/forward/staging.h"
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/Parallel.h>
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
@@ -10,6 +11,8 @@
 namespace flagos::client {
 
 namespace {
+
+constexpr size_t kSharedOutBytes = size_t{1} << 20;
 
 size_t BlockBytes(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype) {
   return std::max<size_t>(at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(dtype)), 1);
@@ -46,7 +49,9 @@ at::Tensor WithoutRepetition(at::Tensor tensor) {
 }
 
 void CopyOnHost(const at::Tensor& to, const at::Tensor& from) {
-  if (to.is_non_overlapping_and_dense() && to.strides() == from.strides()) {
+  // One thread fills a third of the memory's bandwidth: large blocks are PyTorch's, which takes several.
+  if (to.is_non_overlapping_and_dense() && to.strides() == from.strides() &&
+      (from.nbytes() < kSharedOutBytes || at::get_num_threads() == 1)) {
     std::memcpy(to.mutable_data_ptr(), from.const_data_ptr(), from.nbytes());
   } else {
     to.copy_(from);

@@ -20,6 +20,8 @@ import torch.multiprocessing
 import torch.utils.dlpack
 from torch.multiprocessing.reductions import StorageWeakRef, shared_cache, storage_from_cache
 
+from flagos.device import device_count, get_device_properties
+
 _NO_DLPACK = (
     "a tensor of device {device} cannot be handed on through DLPack: its memory belongs to another process "
     "and cannot be read here. Copy it first: tensor.cpu()"
@@ -77,12 +79,12 @@ def _sending(reduce: Callable[[torch.UntypedStorage], Any]) -> Callable[[torch.U
 
 def _send(storage: torch.UntypedStorage) -> Any:
     device = storage.device
-    properties = torch.flagos.get_device_properties(device)
+    properties = get_device_properties(device)
     if storage.nbytes() == 0:
         return _receive_empty, (properties.uuid, properties.name)
     whole = torch.empty(0, dtype=torch.uint8, device=device).set_(storage)
     descriptor, *place = torch.ops.flagos._export_storage(whole)
-    shared_cache[_key(place)] = StorageWeakRef(storage)
+    shared_cache[_key(place)] = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
     if context.get_spawning_popen() is None:
         try:
             parcel = reduction.DupFd(descriptor)
@@ -99,19 +101,21 @@ def _receive(parcel: Any, place: list[int], uuid: str, name: str) -> torch.Untyp
     descriptor = parcel.detach()
     try:
         # What this process has already, perhaps its own, is the same storage again.
-        known = storage_from_cache(torch.UntypedStorage, _key(place))
+        known: torch.UntypedStorage | None
+        known = storage_from_cache(torch.UntypedStorage, _key(place))  # type: ignore[no-untyped-call]
         if known is not None and known.nbytes() == place[2]:
             return known
         whole = torch.ops.flagos._import_storage(descriptor, place, _device_of(uuid, name))
     finally:
         os.close(descriptor)
     storage: torch.UntypedStorage = whole.untyped_storage()
-    shared_cache[_key(place)] = StorageWeakRef(storage)
+    shared_cache[_key(place)] = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
     return storage
 
 
 def _receive_empty(uuid: str, name: str) -> torch.UntypedStorage:
-    return torch.UntypedStorage(0, device=torch.device("flagos", _device_of(uuid, name)))
+    device = torch.device("flagos", _device_of(uuid, name))
+    return torch.UntypedStorage(0, device=device)  # type: ignore[no-untyped-call]
 
 
 def _key(place: list[int]) -> tuple[Any, ...]:
@@ -121,8 +125,8 @@ def _key(place: list[int]) -> tuple[Any, ...]:
 
 
 def _device_of(uuid: str, name: str) -> int:
-    for index in range(torch.flagos.device_count()):
-        if torch.flagos.get_device_properties(index).uuid == uuid:
+    for index in range(device_count()):
+        if get_device_properties(index).uuid == uuid:
             return index
     raise RuntimeError(_NO_DEVICE.format(uuid=uuid, name=name))
 

@@ -1,28 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A step that trains or generates sends nothing to the host, waits for nothing, computes nothing there."""
 
-from collections.abc import Callable
-
 import torch
 from agreement import DEVICE
-
-
-def traffic_of(step: Callable[[], None]) -> dict[str, int]:
-    """What five steps caused, once four have made everything known."""
-    for _ in range(4):
-        step()
-    torch.flagos.reset_explain()
-    for _ in range(5):
-        step()
-    figures = torch.flagos.explain(file=None)
-    return {
-        "fallbacks": sum(figure.fallbacks for figure in figures),
-        "waits": sum(sum(figure.waits.values()) for figure in figures),
-        "bytes to host": sum(figure.bytes_to_host for figure in figures),
-    }
-
-
-NOTHING = {"fallbacks": 0, "waits": 0, "bytes to host": 0}
+from agreement.traffic import NOTHING, traffic_of
 
 
 def test_101_adamw_keeps_its_state_on_the_device() -> None:

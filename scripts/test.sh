@@ -23,7 +23,9 @@ stage_asan() { run_ctest asan build/asan; }
 stage_tsan() { run_ctest tsan build/tsan; }
 stage_pytest() { .venv/bin/python -m pytest --durations=5; }
 # A sample of `make conformance`, every sixteenth operator, and tests that share its settings.
-stage_conformance() { .venv/bin/python -m pytest tests/conformance tests/issues --numprocesses "$jobs" --quiet; }
+stage_conformance() {
+  .venv/bin/python -m pytest tests/conformance tests/issues tests/programs --numprocesses "$jobs" --quiet
+}
 
 stage_fuzz() {
   [ -f build/fuzz/build.ninja ] || cmake --preset fuzz || return

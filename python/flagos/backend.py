@@ -12,6 +12,7 @@ import torch
 from flagos import (
     _client,
     amp,
+    ending,
     memory,
     random,
     safetensors,
@@ -201,7 +202,7 @@ def install() -> None:
     for part in (amp, memory, random, streams):
         sys.modules[f"torch.flagos.{part.__name__.rpartition('.')[2]}"] = part
     torch.utils.backend_registration.generate_methods_for_privateuse1_backend(for_storage=True)
-    for part in (vendor_defaults, sharing, safetensors):
+    for part in (vendor_defaults, sharing, safetensors, ending):
         part.install()
     _install_data_parallel()
     if "FLAGOS_ALIAS_CUDA" in os.environ:

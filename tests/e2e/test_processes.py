@@ -196,6 +196,20 @@ def test_a_process_ends_well_with_live_tensors_threads_and_work() -> None:
         wait_for(f"the executor's end after {ending!r}", lambda pid=executor: not exists(pid), timeout=2.0)
 
 
+@pytest.mark.parametrize("ending", ["", "raise SystemExit(0)"])
+def test_a_process_may_end_right_after_a_backward(ending: str) -> None:
+    """Autograd's thread of the device still has something to let go of, for which it needs the GIL."""
+    code = f"""
+        import sys, torch
+        sys.setswitchinterval(100)  # this thread keeps the GIL to the end, unless it waits for something
+        x = torch.ones(2, device="flagos:1", requires_grad=True)
+        y = 2 * x
+        torch.autograd.grad(y, x, torch.ones_like(y))
+        {ending}
+        """
+    run(code, "embedded", FLAGOS_DEVICES="2")
+
+
 @pytest.mark.parametrize("closed", [[0], [0, 1], [0, 1, 2]])
 def test_standard_streams_may_be_closed(closed: list[int]) -> None:
     run(

@@ -67,4 +67,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for (check, dtype), count in sorted(_counts.items()):
         total = count.total()
         share = 100 * count["passed"] / total
-        terminalreporter.write_line(f"{check:12} {dtype:10} {count['passed']:4} of {total:4} {share:6.1f} %")
+        terminalreporter.write_line(f"{check:16} {dtype:10} {count['passed']:4} of {total:4} {share:6.1f} %")

@@ -91,6 +91,38 @@ def test_reading_the_loss_is_the_one_wait() -> None:
     assert traffic_of(lambda: step().item()) == NOTHING | {"waits": STEPS}
 
 
+def test_a_scaler_looks_once_a_step_for_an_overflow() -> None:
+    model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4)).to(DEVICE)
+    optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
+    scaler = torch.amp.GradScaler("flagos", init_scale=16.0)
+    x = torch.rand(32, 8).to(DEVICE)
+
+    def step() -> None:
+        with torch.autocast("flagos", torch.float16):
+            loss = model(x).square().mean()
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+    assert traffic_of(step) == NOTHING | {"waits": STEPS}
+
+
+def test_batches_from_the_host_cause_no_wait() -> None:
+    model = nn.Linear(8, 4).to(DEVICE)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+    batches = iter([torch.rand(32, 8).pin_memory() for _ in range(20)])
+
+    def step() -> None:
+        x = next(batches).to(DEVICE, non_blocking=True)
+        loss = model(x).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    assert traffic_of(step) == NOTHING
+
+
 def test_decoding_into_a_static_cache_causes_no_traffic() -> None:
     """Token by token; each stays on the device."""
     model = test_qwen3.network(DEVICE)

@@ -19,13 +19,14 @@ namespace flagos {
 inline constexpr std::array<char, 8> kAttachMagic = {'F', 'L', 'A', 'G', 'O', 'S', 'A', '1'};
 
 // Features are bits here and names in the control plane. A peer uses those that both sides have.
-inline constexpr uint64_t kFeatureBase = 1;  // "base": everything of version 1
-inline constexpr uint64_t kFeatures = kFeatureBase;
+inline constexpr uint64_t kFeatureBase = 1;     // "base": everything of version 1
+inline constexpr uint64_t kFeatureKernels = 2;  // "kernels": records 5-7, and the library of an operator's definition
+inline constexpr uint64_t kFeatures = kFeatureBase | kFeatureKernels;
 struct FeatureName {
   uint64_t bit;
   const char* name;
 };
-inline constexpr std::array<FeatureName, 1> kFeatureNames = {{{kFeatureBase, "base"}}};
+inline constexpr std::array<FeatureName, 2> kFeatureNames = {{{kFeatureBase, "base"}, {kFeatureKernels, "kernels"}}};
 
 enum class AttachKind : uint16_t {
   kDevices = 1,  // tell the devices; no session, no descriptors

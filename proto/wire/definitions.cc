@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "proto/wire/kernels.h"
+
 namespace flagos {
 namespace {
 
@@ -22,6 +24,7 @@ void EncodeOperatorDefinition(ByteWriter& out, const OperatorDefinition& definit
   out.put(definition.arguments);
   out.put(static_cast<uint16_t>(definition.returns.size()));
   for (const ReturnKind kind : definition.returns) out.put(static_cast<uint8_t>(kind));
+  if (!definition.library.empty()) out.put_string(definition.library);
 }
 
 Result<OperatorDefinition> DecodeOperatorDefinition(std::span<const std::byte> bytes) {
@@ -36,6 +39,12 @@ Result<OperatorDefinition> DecodeOperatorDefinition(std::span<const std::byte> b
     const auto kind = in.get<uint8_t>();
     if (kind >= kReturnKindCount) in.fail();
     definition.returns.push_back(static_cast<ReturnKind>(kind));
+  }
+  // Padding is zero, and so would the length of a library's name be.
+  ByteReader ahead = in;
+  if (ahead.get<uint32_t>() != 0) {
+    definition.library = in.get_string(kMaxLibraryName);
+    if (!IsLibraryName(definition.library)) in.fail();
   }
   if (!in.ok() || definition.name.empty() || !IsName(definition.name) || !IsName(definition.overload) ||
       in.remaining() > 7) {

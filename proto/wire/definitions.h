@@ -21,13 +21,15 @@ inline std::string FullOperatorName(const std::string& name, const std::string& 
 }
 
 // Payload of kDefineOperator: string name ("aten::add"), string overload ("Tensor"), u16 arguments, u16 returns, then a
-// ReturnKind each. Operators are matched by name and overload; counts that differ from the executor's schema are an
-// error.
+// ReturnKind each, and with kFeatureKernels, where the client chooses, string library. Operators are matched by name
+// and overload; counts that differ from the executor's schema are an error.
 struct OperatorDefinition {
   std::string name;
   std::string overload;
   uint16_t arguments = 0;
   std::vector<ReturnKind> returns;
+  // That runs the operator's calls: a kernel library, or kNativeKernels. Empty: as flagosd's configuration says.
+  std::string library = {};
 };
 
 void EncodeOperatorDefinition(ByteWriter& out, const OperatorDefinition& definition);

@@ -10,6 +10,9 @@ const char* RecordKindName(RecordKind kind) {
     case RecordKind::kClose: return "close";
     case RecordKind::kListOperators: return "list-operators";
     case RecordKind::kQueryOperator: return "query-operator";
+    case RecordKind::kListKernels: return "list-kernels";
+    case RecordKind::kQueryKernel: return "query-kernel";
+    case RecordKind::kKernelFigures: return "kernel-figures";
     case RecordKind::kDefineOperator: return "define-operator";
     case RecordKind::kDefineContext: return "define-context";
     case RecordKind::kDefineSignature: return "define-signature";

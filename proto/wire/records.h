@@ -20,6 +20,10 @@ enum class RecordKind : uint16_t {
   kClose = 2,          // the client ends the session in order
   kListOperators = 3,  // SYNC. Reply: names of operators (EncodeOperatorList, definitions.h)
   kQueryOperator = 4,  // SYNC. Payload: u32 length + "namespace::name.overload". Reply: u8 known
+  // These look on and are no synchronising point: an earlier failure is not told by them.
+  kListKernels = 5,    // SYNC. Reply: kernel libraries (EncodeKernelLibraries, kernels.h)
+  kQueryKernel = 6,    // SYNC; subject: signature. Reply: string, the library that runs its calls; empty: not defined
+  kKernelFigures = 7,  // SYNC. Reply: calls that libraries ran (EncodeKernelFigures, kernels.h)
   // 16-31: definitions
   kDefineOperator = 16,   // subject: operator. Payload: OperatorDefinition (definitions.h)
   kDefineContext = 17,    // subject: context. Payload: ContextState

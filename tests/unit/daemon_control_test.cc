@@ -62,7 +62,7 @@ TEST_F(DaemonControlTest, AgreesOnAVersionOrNamesBothRanges) {
   v1::GetVersionResponse response;
   ASSERT_TRUE(call(&v1::Control::Stub::GetVersion, request, response).ok());
   EXPECT_EQ(response.pid(), static_cast<uint32_t>(daemon_.pid()));
-  EXPECT_THAT(response.features(), ElementsAre("base"));
+  EXPECT_THAT(response.features(), ElementsAre("base", "kernels"));
   EXPECT_EQ(response.chosen(), 0u);
   request.mutable_supported()->set_min(1);
   request.mutable_supported()->set_max(99);

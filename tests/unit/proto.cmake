@@ -5,6 +5,7 @@ flagos_add_test(NAME proto_wire_test
     proto_definitions_test.cc
     proto_geometry_test.cc
     proto_golden_test.cc
+    proto_kernels_test.cc
     proto_outcome_test.cc
     proto_reply_test.cc
     proto_signature_test.cc
@@ -23,5 +24,6 @@ flagos_add_test(NAME proto_shm_test
     proto_wait_test.cc
   LIBS flagos_protocol)
 
+flagos_add_test(NAME proto_routing_test SOURCES proto_routing_test.cc LIBS flagos_protocol)
 flagos_add_test(NAME proto_sleep_test SOURCES proto_sleep_test.cc LIBS flagos_protocol)
 flagos_add_test(NAME proto_socket_test SOURCES proto_descriptors_test.cc proto_socket_test.cc LIBS flagos_protocol)

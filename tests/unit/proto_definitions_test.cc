@@ -34,6 +34,40 @@ TEST(OperatorDefinition, MayBePaddedToEightBytes) {
   EXPECT_FALSE(DecodeOperatorDefinition(bytes).ok());
 }
 
+TEST(OperatorDefinition, MayNameALibrary) {
+  OperatorDefinition definition = kAdd;
+  for (const char* const library : {"native", "a", "a-1", "seven77"}) {
+    definition.library = library;
+    auto bytes = Encode(definition);
+    for (size_t padding = 0; padding < 8; ++padding, bytes.push_back(std::byte{0})) {
+      const auto back = DecodeOperatorDefinition(bytes);
+      ASSERT_TRUE(back.ok()) << library << ", padded by " << padding;
+      EXPECT_EQ(back.value().library, library);
+    }
+    EXPECT_FALSE(DecodeOperatorDefinition(bytes).ok());
+  }
+  for (const size_t padding : {0, 4, 7}) {
+    auto bytes = Encode(kAdd);
+    bytes.resize(bytes.size() + padding);
+    EXPECT_EQ(DecodeOperatorDefinition(bytes).value().library, "");
+  }
+}
+
+TEST(OperatorDefinition, RefusesLibrariesThatCouldNotBeOne) {
+  for (const std::string& library :
+       {std::string("../a"), std::string("a b"), std::string("a\x1b"), std::string("a\0", 2), std::string(65, 'a')}) {
+    OperatorDefinition definition = kAdd;
+    definition.library = library;
+    EXPECT_FALSE(Decodes(definition)) << library;
+  }
+  OperatorDefinition definition = kAdd;
+  definition.library = "library";
+  const auto bytes = Encode(definition);
+  for (size_t cut = 1; cut < 8; ++cut) {
+    EXPECT_FALSE(DecodeOperatorDefinition(std::span(bytes).first(bytes.size() - cut)).ok()) << cut;
+  }
+}
+
 TEST(OperatorDefinition, RefusesEveryTruncation) {
   const auto bytes = Encode(kAdd);
   for (size_t size = 0; size < bytes.size(); ++size) {

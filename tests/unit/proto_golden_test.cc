@@ -9,6 +9,7 @@
 #include "proto/shm/layout.h"
 #include "proto/wire/attach.h"
 #include "proto/wire/definitions.h"
+#include "proto/wire/kernels.h"
 #include "proto/wire/records.h"
 #include "proto/wire/reply.h"
 #include "proto/wire/signature.h"
@@ -30,6 +31,9 @@ constexpr KindNumber kKinds[] = {
     {RecordKind::kClose, 2},
     {RecordKind::kListOperators, 3},
     {RecordKind::kQueryOperator, 4},
+    {RecordKind::kListKernels, 5},
+    {RecordKind::kQueryKernel, 6},
+    {RecordKind::kKernelFigures, 7},
     {RecordKind::kDefineOperator, 16},
     {RecordKind::kDefineContext, 17},
     {RecordKind::kDefineSignature, 18},
@@ -211,9 +215,31 @@ TEST(Golden, OperatorDefinitionAndList) {
   EncodeOperatorDefinition(out, {"a::b", "c", 2, {ReturnKind::kTensorList, ReturnKind::kMutatedArgument}});
   EXPECT_EQ(Hex(out.bytes()), Packed("04000000 613a3a62 01000000 63 0200 0200 01 03"));
   out.clear();
+  EncodeOperatorDefinition(out, {"a", "", 0, {ReturnKind::kTensor}, "lib"});
+  EXPECT_EQ(Hex(out.bytes()), Packed("01000000 61 00000000 0000 0100 00 03000000 6c6962"));
+  out.clear();
   const std::vector<std::string> names = {"a::b.c", "d"};
   EncodeOperatorList(out, names);
   EXPECT_EQ(Hex(out.bytes()), Packed("02000000 06000000 613a3a622e63 01000000 64"));
+}
+
+TEST(Golden, KernelLibrariesAndFigures) {
+  ByteWriter out;
+  const KernelLibraryInfo library = {"l", "d", "e", {"a::b"}};
+  EncodeKernelLibraries(out, std::span(&library, 1));
+  EXPECT_EQ(Hex(out.bytes()), Packed("01000000 01000000 6c 01000000 64 01000000 65 01000000 04000000 613a3a62"));
+  out.clear();
+  const KernelFigures figure = {0x0102, "l", 0x0304};
+  EncodeKernelFigures(out, std::span(&figure, 1));
+  EXPECT_EQ(Hex(out.bytes()), Packed("01000000 02010000 01000000 6c 0403000000000000"));
+}
+
+TEST(Golden, FeaturesKeepTheirBits) {
+  EXPECT_EQ(kFeatureBase, 1u);
+  EXPECT_EQ(kFeatureKernels, 2u);
+  uint64_t named = 0;
+  for (const FeatureName& feature : kFeatureNames) named |= feature.bit;
+  EXPECT_EQ(named, kFeatures);
 }
 
 // A field's place in a fixed record.
@@ -244,7 +270,7 @@ TEST(Golden, AttachRequest) {
        PLACE(AttachRequest, padding, 168, 88)},
       256);
   const std::string hex = HexOf(MakeAttachRequest(AttachKind::kOpen));
-  EXPECT_EQ(hex.substr(0, 64), Packed("464c41474f534131 00010000 0100 0100 0100000000000000 0200 0000 00000000"));
+  EXPECT_EQ(hex.substr(0, 64), Packed("464c41474f534131 00010000 0100 0100 0300000000000000 0200 0000 00000000"));
 }
 
 TEST(Golden, AttachReply) {

@@ -34,6 +34,9 @@ constexpr std::array<KindRule, kKinds> MakeRules() {
   set(kClose, {});
   set(kListOperators, {{}, kSync});
   set(kQueryOperator, {{}, kSync, kNone, 1, 4, kAnySize});
+  set(kListKernels, {{}, kSync});
+  set(kQueryKernel, {{}, kSync, kNone, kMaxSignatures});
+  set(kKernelFigures, {{}, kSync});
   set(kDefineOperator, {{}, kEither, kNone, kMaxOperators, 0, kAnySize});
   set(kDefineContext, {{}, kEither, kNone, kMaxContexts, 0, kAnySize});
   set(kDefineSignature, {{}, kEither, kNone, kMaxSignatures, 0, kAnySize});

@@ -10,6 +10,11 @@ namespace {
 
 constexpr uint64_t kSleep = 1'000'000'000;  // nanoseconds; every wake-up is told, this bounds the loss of one
 
+// Whether a record is no synchronising point, though it waits for its answer.
+constexpr bool LooksOn(RecordKind kind) {
+  return kind >= RecordKind::kListKernels && kind <= RecordKind::kKernelFigures;
+}
+
 }  // namespace
 
 Dispatcher::Dispatcher(SessionHost& host, vendor::Backend& backend)
@@ -65,7 +70,7 @@ bool Dispatcher::carry_out(const Record& record) {
       end({ErrorCode::kOk, "the client closed the session"});
       return false;
     }
-    if (command.sync && host_.failures().pending()) {
+    if (command.sync && host_.failures().pending() && !LooksOn(command.kind)) {
       if (const auto deferred = host_.failures().take_before(command.sequence)) {
         runner_.refuse(command, *deferred);
         return true;

@@ -8,6 +8,7 @@
 
 #include "proto/socket/descriptors.h"
 #include "proto/wire/definitions.h"
+#include "proto/wire/kernels.h"
 #include "server/executor/responder.h"
 
 namespace flagos::executor {
@@ -39,6 +40,9 @@ const char* CommandRunner::run(const Command& command) {
       break;
     }
     case RecordKind::kQueryOperator: query(command); break;
+    case RecordKind::kListKernels:
+    case RecordKind::kQueryKernel:
+    case RecordKind::kKernelFigures: look_at_kernels(command); break;
     case RecordKind::kDefineOperator: return define_operator(command);
     case RecordKind::kDefineContext: return define_context(command);
     case RecordKind::kDefineSignature: return define_signature(command);
@@ -149,6 +153,19 @@ void CommandRunner::query(const Command& command) {
   const std::string name = in.get_string();
   const uint8_t known = in.ok() && backend_.has_operator(name) ? 1 : 0;
   settle(command, Error::Ok(), BytesOf(known));
+}
+
+void CommandRunner::look_at_kernels(const Command& command) {
+  ByteWriter body;
+  switch (command.kind) {
+    case RecordKind::kListKernels: EncodeKernelLibraries(body, backend_.kernel_libraries()); break;
+    case RecordKind::kQueryKernel:
+      body.put_string(checker_.signatures().find(command.subject) != nullptr ? backend_.kernel_of(command.subject)
+                                                                             : "");
+      break;
+    default: EncodeKernelFigures(body, backend_.kernel_figures()); break;
+  }
+  settle(command, Error::Ok(), body.bytes());
 }
 
 void CommandRunner::memory_stats(const Command& command) {

@@ -33,6 +33,7 @@ class CommandRunner {
   const char* define_context(const Command& command);
   const char* define_signature(const Command& command);
   void query(const Command& command);
+  void look_at_kernels(const Command& command);
   void memory_stats(const Command& command);
   void fence(const Command& command);
   void record_event(const Command& command);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "proto/socket/descriptors.h"
+#include "proto/wire/kernels.h"
 #include "tests/support/executor_session.h"
 #include "vendors/null/vendor.h"
 
@@ -207,6 +208,35 @@ TEST_F(ExecutorSessionTest, RefusedDefinitionsFailTheirCallsOnly) {
       must_answer({.kind = kCall, .subject = 1}, SessionClient::CallPayload(std::array{kA}, std::array{kC})).error.code,
       ErrorCode::kNotFound);
   EXPECT_TRUE(must_answer({.kind = kFence}).error.ok());
+}
+
+TEST_F(ExecutorSessionTest, TellsOfKernelLibraries) {
+  define_calls();
+  const auto libraries = DecodeKernelLibraries(must_answer({.kind = kListKernels}).body);
+  ASSERT_TRUE(libraries.ok());
+  EXPECT_TRUE(libraries.value().empty());
+  const auto figures = DecodeKernelFigures(must_answer({.kind = kKernelFigures}).body);
+  ASSERT_TRUE(figures.ok());
+  EXPECT_TRUE(figures.value().empty());
+  const auto kernel_of = [&](uint32_t signature) {
+    return ByteReader(must_answer({.kind = kQueryKernel, .subject = signature}).body).get_string();
+  };
+  EXPECT_EQ(kernel_of(kAddSignature), "native");
+  EXPECT_EQ(kernel_of(77), "");
+}
+
+// Whoever asks what ran where is not told of a failure that the program has still to hear.
+TEST_F(ExecutorSessionTest, LookingOnIsNoSynchronisingPoint) {
+  ByteWriter definition;
+  EncodeOperatorDefinition(definition, {"aten::mul", "Tensor", 2, {ReturnKind::kTensor}, "fast"});
+  client().send({.kind = kDefineOperator, .subject = 9}, Bytes(definition.bytes().begin(), definition.bytes().end()));
+  for (const RecordKind kind : {kListKernels, kQueryKernel, kKernelFigures}) {
+    const Reply reply = must_answer({.kind = kind});
+    EXPECT_TRUE(reply.error.ok()) << reply.error.message;
+  }
+  const Reply told = must_answer({.kind = kFence});
+  EXPECT_TRUE(told.deferred);
+  EXPECT_THAT(told.error.message, HasSubstr("aten::mul.Tensor: there is no kernel library 'fast'"));
 }
 
 TEST_F(ExecutorSessionTest, NamesTheLastOperator) {

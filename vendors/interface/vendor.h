@@ -19,6 +19,7 @@
 #include "proto/wire/attach.h"
 #include "proto/wire/definitions.h"
 #include "proto/wire/error.h"
+#include "proto/wire/kernels.h"
 #include "proto/wire/records.h"
 #include "proto/wire/reply.h"
 #include "proto/wire/signature.h"
@@ -85,6 +86,8 @@ class Backend {
   virtual std::vector<std::string> operators() = 0;
   virtual bool has_operator(const std::string& name) = 0;
 
+  // Fails where `definition` names a kernel library that is not there (kernel_libraries()), or the operator may not
+  // have one; a library without a kernel for the operator leaves its calls to the vendor's own.
   virtual Error define_operator(uint32_t op, const OperatorDefinition& definition) = 0;
   virtual Error define_context(uint32_t context, const ContextState& state) = 0;
   virtual Error define_signature(uint32_t signature, Signature definition) = 0;
@@ -125,6 +128,15 @@ class Backend {
   virtual void destroy_event(uint32_t event) = 0;
   // Milliseconds between two recorded events; answers the responder when both have happened.
   virtual void elapsed_time(uint32_t first, uint32_t second, std::unique_ptr<Responder> responder) = 0;
+
+  // What there is besides the vendor's own kernels, which library runs a signature's calls (empty: its definition was
+  // refused), and what libraries ran so far.
+  virtual std::vector<KernelLibraryInfo> kernel_libraries() { return {}; }
+  virtual std::string kernel_of(uint32_t signature) {
+    static_cast<void>(signature);
+    return std::string(kNativeKernels);
+  }
+  virtual std::vector<KernelFigures> kernel_figures() { return {}; }
 
   virtual Error create_generator(uint32_t generator, uint8_t device) = 0;
   virtual void destroy_generator(uint32_t generator) = 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/routing/check.h"
 #include "proto/shm/futex.h"
 #include "proto/wire/definitions.h"
 #include "vendors/null/operators.h"
@@ -23,6 +24,9 @@ Error NullBackend::define_operator(uint32_t op, const OperatorDefinition& defini
   if (!has_operator(name)) {
     return MakeError(ErrorCode::kNotImplemented,
                      "vendor null has no operator " + name + "; run it on the CPU, or use a vendor that computes");
+  }
+  if (!definition.library.empty() && definition.library != kNativeKernels) {
+    return NoSuchLibrary(name, definition.library, {});
   }
   if (op >= operators_.size()) operators_.resize(op + 1);
   operators_[op] = definition;

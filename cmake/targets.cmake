@@ -5,7 +5,7 @@
 # precompiled headers; such a target exists only where FLAGOS_WITH_TORCH is on.
 
 macro(_flagos_parse options)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "TORCH;${options}" "NAME;EXPORTS" "SOURCES;LIBS;LABELS;ARGS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "TORCH;${options}" "NAME;VENDOR;EXPORTS" "SOURCES;LIBS;LABELS;ARGS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "${CMAKE_CURRENT_FUNCTION}: what are '${arg_UNPARSED_ARGUMENTS}'?")
   endif()
@@ -82,6 +82,17 @@ function(flagos_add_vendor)
   endforeach()
   list(TRANSFORM arg_ARGS PREPEND "${folder}/")
   install(FILES "${folder}/manifest.toml" ${arg_ARGS} DESTINATION vendors/${arg_NAME})
+endfunction()
+
+# A kernel library NAME of a vendor, build/vendors/VENDOR/libflagos_kernels_NAME.so, installed. Target: flagos_kernels_NAME.
+function(flagos_add_kernels)
+  _flagos_parse("")
+  set(target flagos_kernels_${arg_NAME})
+  add_library(${target} MODULE ${arg_SOURCES})
+  set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/vendors/${arg_VENDOR}")
+  _flagos_finish(${target} PRIVATE vendors/${arg_VENDOR})
+  install(TARGETS ${target} LIBRARY DESTINATION vendors/${arg_VENDOR})
+  add_dependencies(product ${target})
 endfunction()
 
 # A GoogleTest program, build/tests/NAME; ctest runs each of its tests as NAME.Suite.Test under LABELS (default: unit),

@@ -16,7 +16,8 @@ TEST(CpuOptions, HaveDefaults) {
 }
 
 TEST(CpuOptions, ChooseDevicesOfTheNode) {
-  vendor::Options options{{1, 3}, {{"devices", "4"}, {"memory", "1048576"}, {"threads", "2"}}};
+  vendor::Options options{
+      {1, 3}, {{"devices", "4"}, {"memory", "1048576"}, {"threads", "2"}, {"kernels", "/a:/b"}, {"routes", "/c"}}};
   const auto read = ReadOptions(options);
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read.value().devices, std::vector<uint32_t>({1, 3}));

@@ -262,7 +262,9 @@ uint32_t Driver::define(const std::string& name, const std::vector<Value>& value
   if (!operators_.contains(name)) {
     const auto number = static_cast<uint32_t>(operators_.size());
     operators_[name] = number;
-    const Error defined = backend_->define_operator(number, DefinitionOf(name));
+    OperatorDefinition definition = DefinitionOf(name);
+    if (const auto chosen = libraries.find(name); chosen != libraries.end()) definition.library = chosen->second;
+    const Error defined = backend_->define_operator(number, definition);
     EXPECT_TRUE(defined.ok() || error != nullptr) << defined.message;
   }
   const std::string text = key(name, values, expected);

@@ -141,7 +141,8 @@ class Driver {
   uint64_t sequence_ = 0;
 
  public:
-  std::map<uint16_t, uint8_t> streams;  // created ones and their devices
+  std::map<uint16_t, uint8_t> streams;           // created ones and their devices
+  std::map<std::string, std::string> libraries;  // kernel libraries that the client chose, by operator
 };
 
 // The context of a fresh PyTorch.

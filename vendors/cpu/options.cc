@@ -10,6 +10,7 @@
 
 #include "proto/wire/types.h"
 #include "vendors/interface/options.h"
+#include "vendors/torch/kernel_options.h"
 
 namespace flagos::cpu {
 namespace {
@@ -28,10 +29,10 @@ uint64_t PhysicalMemory() {
 
 Result<CpuOptions> ReadOptions(const vendor::Options& options) {
   for (const auto& [name, value] : options.values) {
-    if (name != "devices" && name != "memory" && name != "threads") {
+    if (name != "devices" && name != "memory" && name != "threads" && !torch_host::IsKernelOption(name)) {
       return MakeError(ErrorCode::kValue,
                        "vendor cpu has no option \"" + name +
-                           "\"; it has devices, memory and threads. Correct flagosd's configuration");
+                           "\"; it has devices, memory, threads, kernels and routes. Correct flagosd's configuration");
     }
   }
   const auto present = vendor::ReadNumber(options, kName, "devices", kMaxDevices, 1);

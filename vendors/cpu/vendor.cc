@@ -46,6 +46,9 @@ Result<std::vector<DeviceRecord>> CpuVendor::start(const vendor::Options& option
   const auto read = ReadOptions(options);
   if (!read.ok()) return read.error();
   const CpuOptions& chosen = read.value();
+  auto kernels = torch_host::KernelRoutes::Make(torch_host::ReadKernelOptions(options), c10::DispatchKey::CPU);
+  if (!kernels.ok()) return kernels.error();
+  kernels_ = std::move(kernels).value();
   if (chosen.threads > 0) at::set_num_threads(chosen.threads);
   RaiseDescriptorLimit();
   std::vector<DeviceRecord> devices;
@@ -56,7 +59,8 @@ Result<std::vector<DeviceRecord>> CpuVendor::start(const vendor::Options& option
 
 Result<std::unique_ptr<vendor::Backend>> CpuVendor::open(vendor::Host& host) {
   auto runtime = std::make_unique<CpuRuntime>(*allocator_, host);
-  return std::unique_ptr<vendor::Backend>(std::make_unique<torch_host::TorchBackend>(host, std::move(runtime)));
+  return std::unique_ptr<vendor::Backend>(
+      std::make_unique<torch_host::TorchBackend>(host, std::move(runtime), kernels_));
 }
 
 }  // namespace flagos::cpu

@@ -2,8 +2,11 @@
 // The vendor `cpu`: libtorch's CPU kernels, for machines without an accelerator and as the reference for others.
 #pragma once
 
+#include <memory>
+
 #include "vendors/cpu/allocator.h"
 #include "vendors/interface/vendor.h"
+#include "vendors/torch/kernel_routes.h"
 
 namespace flagos::cpu {
 
@@ -17,6 +20,7 @@ class CpuVendor final : public vendor::Vendor {
 
  private:
   Allocator* allocator_ = nullptr;
+  std::shared_ptr<torch_host::KernelRoutes> kernels_;
 };
 
 }  // namespace flagos::cpu

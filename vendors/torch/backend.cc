@@ -20,10 +20,12 @@ T& Grown(std::vector<T>& items, uint32_t index) {
 
 }  // namespace
 
-TorchBackend::TorchBackend(vendor::Host& host, std::unique_ptr<DeviceRuntime> runtime)
+TorchBackend::TorchBackend(vendor::Host& host, std::unique_ptr<DeviceRuntime> runtime,
+                           std::shared_ptr<KernelRoutes> kernels)
     : host_(host),
       runtime_(std::move(runtime)),
       key_(runtime_->dispatch_key()),
+      kernels_(std::move(kernels)),
       table_(runtime_->allocate(0, 0, 0)),
       generators_(*runtime_),
       contexts_(*runtime_),
@@ -52,9 +54,9 @@ Error TorchBackend::define_operator(uint32_t op, const OperatorDefinition& defin
   return guarded([&] {
     Defined<const Operator>& entry = Grown(operators_, op);
     auto found = FindOperator(definition, key_);
-    if (!found.ok()) {
-      entry = {nullptr, found.error()};
-      throw Refusal(found.error());
+    if (Error error = found.ok() ? route(found.value(), definition.library) : found.error(); !error.ok()) {
+      entry = {nullptr, error};
+      throw Refusal(std::move(error));
     }
     entry = {std::make_shared<const Operator>(std::move(found).value()), Error::Ok()};
   });

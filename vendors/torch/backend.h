@@ -12,6 +12,7 @@
 #include "vendors/torch/contexts.h"
 #include "vendors/torch/device_runtime.h"
 #include "vendors/torch/generators.h"
+#include "vendors/torch/kernel_routes.h"
 #include "vendors/torch/mailbox.h"
 #include "vendors/torch/queued_call.h"
 #include "vendors/torch/storage_table.h"
@@ -22,7 +23,9 @@ namespace flagos::torch_host {
 // All on the dispatch thread, which it leaves in inference mode with warnings collected (thread_scope.h).
 class TorchBackend final : public vendor::Backend {
  public:
-  TorchBackend(vendor::Host& host, std::unique_ptr<DeviceRuntime> runtime);
+  // `kernels` may be null: there are no kernel libraries.
+  TorchBackend(vendor::Host& host, std::unique_ptr<DeviceRuntime> runtime,
+               std::shared_ptr<KernelRoutes> kernels = nullptr);
   ~TorchBackend() override;
 
   std::vector<std::string> operators() override;
@@ -50,6 +53,10 @@ class TorchBackend final : public vendor::Backend {
   void destroy_event(uint32_t event) override;
   void elapsed_time(uint32_t first, uint32_t second, std::unique_ptr<vendor::Responder> responder) override;
 
+  std::vector<KernelLibraryInfo> kernel_libraries() override;
+  std::string kernel_of(uint32_t signature) override;
+  std::vector<KernelFigures> kernel_figures() override;
+
   Error create_generator(uint32_t generator, uint8_t device) override;
   void destroy_generator(uint32_t generator) override;
   Error seed_generator(uint32_t generator, uint64_t seed) override;
@@ -64,6 +71,8 @@ class TorchBackend final : public vendor::Backend {
     Error error;
   };
   Error define(uint32_t signature, Signature definition);
+  // Chooses the kernel library of an operator that is being defined.
+  Error route(Operator& op, const std::string& asked);
   const std::shared_ptr<PreparedCall>& prepared(const vendor::Call& call) const;
 
   void run(const vendor::Call& call, PreparedCall& prepared, std::unique_ptr<vendor::Responder>& responder);
@@ -81,6 +90,7 @@ class TorchBackend final : public vendor::Backend {
   vendor::Host& host_;
   const std::unique_ptr<DeviceRuntime> runtime_;
   const c10::DispatchKey key_;
+  const std::shared_ptr<KernelRoutes> kernels_;
   StorageTable table_;
   Generators generators_;
   Contexts contexts_;

@@ -28,12 +28,18 @@ void CopyHostTensors(const PreparedCall& call, torch::jit::Stack& stack) {
   }
 }
 
+void RunRouted(const PreparedCall& call, CallFrame& frame, c10::DispatchKey key) {
+  call.route->calls.fetch_add(1, std::memory_order_relaxed);
+  call.route->kernel->function.callBoxed(call.op->handle, c10::DispatchKeySet(key), &frame.stack);
+}
+
 }  // namespace
 
 void RunKernel(const PreparedCall& call, CallFrame& frame, c10::DispatchKey key) {
   if (call.copies) CopyHostTensors(call, frame.stack);
-  if (!call.plain) {
+  if (!call.direct) {
     if (!call.sparse.empty()) return RunSparse(call, frame, key);
+    if (call.route != nullptr) return RunRouted(call, frame, key);
     call.op->handle.callBoxed(&frame.stack);
   } else {
     // All tensors are dense ones of the device, so the key is known and need not be gathered from them.

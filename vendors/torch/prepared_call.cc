@@ -201,6 +201,23 @@ class Preparer {
   uint64_t free_ = 0;  // fits 32 bits in the end, or the signature is refused
 };
 
+// Decided once, so that a call looks at one flag.
+void ChooseKernel(PreparedCall& call) {
+  call.direct = call.plain;
+  KernelRoute* const route = call.op->route.get();
+  if (route == nullptr || route->kernel == nullptr || !call.plain) return;
+  if (route->kernel->takes != nullptr) {
+    std::vector<c10::ScalarType> dtypes;
+    for (const PreparedTensor& tensor : call.tensors) {
+      const bool number = (tensor.geometry.flags & kTensorWrappedNumber) != 0;
+      if (tensor.tag != ArgTag::kNone && !number) dtypes.push_back(ToScalarType(tensor.geometry.dtype));
+    }
+    if (!route->kernel->takes(dtypes)) return;
+  }
+  call.route = route;
+  call.direct = false;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<PreparedCall>> Prepare(Signature signature, std::shared_ptr<const Operator> op,
@@ -219,6 +236,7 @@ Result<std::shared_ptr<PreparedCall>> Prepare(Signature signature, std::shared_p
     Preparer preparer(*call, runtime);
     for (size_t i = 0; i < parameters; ++i) preparer.argument(i, signature.arguments[i]);
     call->free_bytes = preparer.free_bytes();
+    ChooseKernel(*call);
     call->lends = !call->copies && !call->same && call->sparse.empty() && call->op->keeps_tensors;
     if (call->free_bytes > std::numeric_limits<uint32_t>::max()) {
       return MakeError(ErrorCode::kOutOfRange, "a call of " + call->op->name +

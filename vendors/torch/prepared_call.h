@@ -74,6 +74,8 @@ struct PreparedCall {
   std::vector<uint32_t> written;       // of the tensors: those with a handle that the call writes to
   std::vector<uint32_t> resizable;     // of these: out= tensors
   bool plain = true;                   // no tensor is sparse, or lazily conjugated or negated
+  bool direct = true;                  // plain, and for the vendor's own kernel
+  KernelRoute* route = nullptr;        // op's, where its kernel runs this call
   bool same = false;                   // some out= tensor is an operand too
   bool copies = false;                 // some host tensor is copied first
   bool uses_arena = false;             // some host tensor lies there: the answer comes when the device is done with it

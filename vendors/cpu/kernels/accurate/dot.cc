@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ATen/ATen.h>
+
+#include "vendors/cpu/kernels/accurate/kernels.h"
+#include "vendors/cpu/kernels/accurate/rows.h"
+
+namespace flagos::accurate {
+
+at::Tensor Dot(const at::Tensor& self, const at::Tensor& other) {
+  if (self.dim() != 1 || other.dim() != 1 || self.numel() != other.numel()) return at::dot(self, other);  // its error
+  const at::Tensor left = self.contiguous(), right = other.contiguous();
+  const double sum = SumOfProducts(left.const_data_ptr<float>(), right.const_data_ptr<float>(), left.numel());
+  return at::empty({}, self.options()).fill_(sum);
+}
+
+}  // namespace flagos::accurate

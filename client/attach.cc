@@ -17,6 +17,7 @@
 
 #include "client/errors.h"
 #include "client/forward/register.h"
+#include "client/forward/routing.h"
 #include "client/generator.h"
 #include "client/log.h"
 #include "client/session.h"
@@ -129,6 +130,7 @@ Session& Session::Attach() {
   if (registered != 0 || exiting.load(std::memory_order_relaxed)) {
     Throw(MakeError(ErrorCode::kUnavailable, "flagos cannot be used any more: this process is ending"));
   }
+  const Routing& routing = Routing::Get();
   auto addresses = AddressSpace::Reserve();
   if (!addresses.ok()) Throw(addresses.error());
   auto connection = OpenSession();
@@ -138,6 +140,7 @@ Session& Session::Attach() {
   if (!operators.ok()) Throw(operators.error());
   SeedDefaultGenerators(*session);
   RegisterOperators(operators.value());
+  routing.check(*session);
   session->connection_.arena.inherit();  // for pinned tensors; AtFork() parts it from the child's
   current_.store(session.get(), std::memory_order_release);
   if (log::Has(log::Word::kSession)) {

@@ -97,6 +97,7 @@ Result<Connection> Open(const Endpoint& endpoint, const ProcessInfo& process) {
   if (Error error = MapRegions(answer.reply, answer.fds, connection); !error.ok()) return error;
   connection.ring_bytes = answer.reply.ring_bytes;
   connection.session = answer.reply.session;
+  connection.features = answer.reply.features & kFeatures;
   connection.generation = answer.reply.generation;
   connection.executor_pid = answer.reply.executor_pid;
   connection.name = ReadText(answer.reply.session_name);

@@ -49,6 +49,7 @@ struct Connection {
   UniqueFd arena_fd;  // for a forked child's own mapping
   uint64_t ring_bytes = 0;
   uint64_t session = 0;
+  uint64_t features = 0;  // that flagosd and this client have
   uint32_t generation = 1;
   uint32_t executor_pid = 0;
   std::string name;  // as flagosctl shows it

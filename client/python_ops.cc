@@ -16,6 +16,7 @@
 #include "client/connection.h"
 #include "client/device.h"
 #include "client/errors.h"
+#include "client/forward/kernels.h"
 #include "client/forward/operator.h"
 #include "client/generator.h"
 #include "client/memory.h"
@@ -153,10 +154,56 @@ std::tuple<std::vector<std::string>, std::vector<int64_t>> Tallies() {
 void ResetTallies() {
   Session* const session = Session::Current();
   if (session == nullptr) return;
+  std::vector<KernelFigures> figures;
+  if (HasKernelLibraries(*session) && session->alive()) figures = KernelCalls(*session);
   const std::vector<Operator*> all = Operator::All();
   const std::lock_guard lock(session->lock());
   for (Operator* const op : all) op->tally = {};
+  for (const KernelFigures& figure : figures) {
+    for (Operator* const op : all) {
+      if (op->number == figure.op) op->tally.kernel_calls_before = figure.calls;
+    }
+  }
 }
+// What the executor says of kernel libraries: operators for which one was chosen, the libraries, and the calls that
+// these ran. And whether it could be asked.
+std::tuple<bool, std::vector<std::string>, std::vector<std::string>, std::vector<int64_t>> KernelTallies() {
+  Session* const session = Session::Current();
+  if (session == nullptr || !HasKernelLibraries(*session) || !session->alive()) return {};
+  const std::vector<KernelFigures> figures = KernelCalls(*session);
+  const std::vector<Operator*> all = Operator::All();
+  std::vector<std::string> names, libraries;
+  std::vector<int64_t> calls;
+  const std::lock_guard lock(session->lock());
+  for (const KernelFigures& figure : figures) {
+    for (const Operator* const op : all) {
+      if (op->number != figure.op) continue;
+      names.push_back(op->name);
+      libraries.push_back(figure.library);
+      calls.push_back(static_cast<int64_t>(figure.calls - op->tally.kernel_calls_before));
+    }
+  }
+  return {true, std::move(names), std::move(libraries), std::move(calls)};
+}
+
+// Names, descriptions, errors and counts of operators, of each library; then the operators of all.
+std::tuple<std::vector<std::string>, std::vector<std::string>, std::vector<std::string>, std::vector<int64_t>,
+           std::vector<std::string>>
+ListKernelLibraries() {
+  std::vector<std::string> names, descriptions, errors, operators;
+  std::vector<int64_t> counts;
+  Session& session = Session::Get();
+  if (!HasKernelLibraries(session)) return {};
+  for (KernelLibraryInfo& library : KernelLibraries(session)) {
+    names.push_back(std::move(library.name));
+    descriptions.push_back(std::move(library.description));
+    errors.push_back(std::move(library.error));
+    counts.push_back(static_cast<int64_t>(library.operators.size()));
+    operators.insert(operators.end(), library.operators.begin(), library.operators.end());
+  }
+  return {names, descriptions, errors, counts, operators};
+}
+
 std::vector<std::string> WaitNames() { return {kWaitNames.begin(), kWaitNames.end()}; }
 
 at::Generator DefaultGeneratorOf(int64_t device) { return DefaultGenerator(Index(device)); }
@@ -192,6 +239,8 @@ TORCH_LIBRARY(flagos, m) {
 
   m.def("_tallies() -> (str[], int[])", &Tallies);
   m.def("_reset_tallies() -> ()", &ResetTallies);
+  m.def("_kernel_tallies() -> (bool, str[], str[], int[])", &KernelTallies);
+  m.def("_kernel_libraries() -> (str[], str[], str[], int[], str[])", &ListKernelLibraries);
   m.def("_wait_names() -> str[]", &WaitNames);
 
   m.def("_default_generator(int device) -> Generator?", &DefaultGeneratorOf);

@@ -16,6 +16,7 @@
 #include "client/forward/context.h"
 #include "client/forward/doubt.h"
 #include "client/forward/encode.h"
+#include "client/forward/kernels.h"
 #include "client/forward/result_handles.h"
 #include "client/forward/results.h"
 #include "client/forward/signature_table.h"
@@ -327,8 +328,11 @@ class Attempt {
 
   [[gnu::noinline]] void log_call() const {
     const bool waited = (header_.flags & kFlagSync) != 0;
-    if (log::Has(log::Word::kDispatch))
-      log::Line("%" PRIu64 " %s%s", sequence_, op_.name.c_str(), waited ? " (waited)" : "");
+    if (log::Has(log::Word::kDispatch)) {
+      const std::string kernel = HasKernelLibraries(session_) ? KernelOf(session_, hash_, header_.subject) : "";
+      log::Line("%" PRIu64 " %s%s%s%s", sequence_, op_.name.c_str(), kernel.empty() ? "" : " -> ", kernel.c_str(),
+                waited ? " (waited)" : "");
+    }
     if (waited && log::Has(log::Word::kSync)) {
       log::Line("%" PRIu64 " %s waited: %s", sequence_, op_.name.c_str(), kWaitNames[static_cast<size_t>(reason())]);
     }

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "client/forward/routing.h"
+
 namespace flagos::client {
 namespace {
 
@@ -203,6 +205,7 @@ OperatorDefinition Operator::definition() const {
   definition.overload = handle.operator_name().overload_name;
   definition.arguments = static_cast<uint16_t>(arguments.size());
   for (const ReturnPlan& plan : returns) definition.returns.push_back(plan.kind);
+  definition.library = Routing::Get().library_of(name);
   return definition;
 }
 

@@ -15,6 +15,7 @@ set(FLAGOS_FORWARD_SOURCES
   forward/fallback.cc
   forward/host_copy.cc
   forward/host_operand.cc
+  forward/kernels.cc
   forward/operator.cc
   forward/predict/find.cc
   forward/predict/geometry.cc
@@ -30,6 +31,7 @@ set(FLAGOS_FORWARD_SOURCES
   forward/recurrent_cells.cc
   forward/register.cc
   forward/results.cc
+  forward/routing.cc
   forward/signature_table.cc
   forward/sparse.cc
   forward/sparse_local.cc

@@ -27,6 +27,7 @@ struct Tally {
   uint64_t fallbacks = 0;  // calls that ran on the client's CPU
   uint64_t bytes_to_device = 0;
   uint64_t bytes_to_host = 0;
+  uint64_t kernel_calls_before = 0;  // that a kernel library had run when counting began anew
 };
 
 }  // namespace flagos::client

@@ -14,6 +14,7 @@ import torch
 
 if TYPE_CHECKING:
     from flagos.explain import OperatorFigures
+    from flagos.kernels import KernelLibrary
 
 _ops: Any = torch.ops.flagos
 
@@ -109,6 +110,10 @@ def memory_info(index: int) -> tuple[int, int]:
 def operator_figures() -> "list[OperatorFigures]":
     from flagos.explain import OperatorFigures
 
+    asked, routed, libraries, kernel_calls = _ops._kernel_tallies()
+    by_library = {
+        name: (library, n) for name, library, n in zip(routed, libraries, kernel_calls, strict=True)
+    }
     names, figures = _ops._tallies()
     causes = _ops._wait_names()
     width = len(causes) + 4
@@ -117,7 +122,25 @@ def operator_figures() -> "list[OperatorFigures]":
         calls, *rest = figures[i * width : (i + 1) * width]
         waits = dict(zip(causes, rest[: len(causes)], strict=True))
         fallbacks, to_device, to_host = rest[len(causes) :]
-        found.append(OperatorFigures(name, calls, waits, fallbacks, to_device, to_host))
+        ran: dict[str, int] = {}
+        if asked:
+            library, count = by_library.get(name, ("", 0))
+            if library:
+                ran[library] = count
+            if calls > count:
+                ran["native"] = calls - count
+        found.append(OperatorFigures(name, calls, waits, fallbacks, to_device, to_host, ran))
+    return found
+
+
+def kernel_libraries() -> "list[KernelLibrary]":
+    from flagos.kernels import KernelLibrary
+
+    names, descriptions, errors, counts, operators = _ops._kernel_libraries()
+    found = []
+    for name, description, error, count in zip(names, descriptions, errors, counts, strict=True):
+        own, operators = operators[:count], operators[count:]
+        found.append(KernelLibrary(name, description, tuple(own), error))
     return found
 
 

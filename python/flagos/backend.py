@@ -42,6 +42,7 @@ from flagos.device import (
     synchronize,
 )
 from flagos.explain import explain, reset_explain
+from flagos.kernels import kernel_libraries
 from flagos.memory import (
     empty_cache,
     get_memory_info,
@@ -127,6 +128,7 @@ __all__ = [
     "is_available",
     "is_bf16_supported",
     "is_initialized",
+    "kernel_libraries",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",

@@ -73,7 +73,7 @@ struct Offer {
 
   Offer() {
     reply.version = kProtocolVersionMax;
-    reply.features = kFeatures;
+    reply.features = kFeatures | uint64_t{1} << 63;  // one that only flagosd knows
     reply.session = 5;
     reply.generation = 1;
     reply.device_count = 2;
@@ -116,6 +116,7 @@ TEST(Connection, Opens) {
   EXPECT_EQ(ReadText(seen.torch_version), "2.13.0");
   EXPECT_EQ(ReadText(seen.name), "client_test");
   EXPECT_EQ(connection.value().name, "s-5");
+  EXPECT_EQ(connection.value().features, kFeatures);
   EXPECT_EQ(connection.value().ring_bytes, kRingBytes);
   EXPECT_EQ(connection.value().arena.size(), kArenaBytes);
   ASSERT_EQ(connection.value().devices.size(), 2u);

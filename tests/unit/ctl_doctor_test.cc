@@ -115,5 +115,18 @@ TEST(DoctorEnvironment, KnowsATokenFromATypo) {
   ::unsetenv("FLAGOS_TOKEN");
 }
 
+TEST(DoctorEnvironment, ReadsKernelRoutes) {
+  ::setenv("FLAGOS_BACKEND_CONFIG", "/nonexistent/routes", 1);
+  Checks checks;
+  CheckEnvironment(checks);
+  EXPECT_EQ(Find(checks, "FLAGOS_BACKEND_CONFIG")->verdict, Verdict::kFail);
+  EXPECT_NE(Find(checks, "FLAGOS_BACKEND_CONFIG")->found.find("/nonexistent/routes"), std::string::npos);
+  ::setenv("FLAGOS_BACKEND_CONFIG", "/dev/null", 1);
+  checks.clear();
+  CheckEnvironment(checks);
+  EXPECT_EQ(Find(checks, "FLAGOS_BACKEND_CONFIG")->verdict, Verdict::kOk);
+  ::unsetenv("FLAGOS_BACKEND_CONFIG");
+}
+
 }  // namespace
 }  // namespace flagos::ctl

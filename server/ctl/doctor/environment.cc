@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "proto/routing/route_file.h"
 #include "server/ctl/doctor/check.h"
 
 namespace flagos::ctl {
@@ -41,11 +42,25 @@ void CheckSwitches(Checks& checks) {
   }
 }
 
+// Whether libraries and operators are there is known only where a session is.
+void CheckRoutes(Checks& checks) {
+  constexpr const char* kVariable = "FLAGOS_BACKEND_CONFIG";
+  const std::string path = Value(kVariable);
+  if (path.empty()) return;
+  const auto routes = ReadRouteFile(path, kVariable);
+  if (routes.ok()) {
+    checks.push_back({kVariable, Verdict::kOk, absl::StrCat("has ", routes.value().size(), " kernel routes"), ""});
+  } else {
+    checks.push_back({kVariable, Verdict::kFail, Printable(routes.error().message), "correct the file"});
+  }
+}
+
 }  // namespace
 
 void CheckEnvironment(Checks& checks) {
   CheckToken(checks);
   CheckSwitches(checks);
+  CheckRoutes(checks);
 }
 
 }  // namespace flagos::ctl

@@ -109,8 +109,9 @@ class Attempt {
 
   // Of types that no call was seen of yet only where `unproven`.
   bool predict(bool unproven = false) {
-    // Whether an operator takes an operand as its out= tensor is its kernel's to say.
-    if (op_.predictor == nullptr || buffer_.same) return false;
+    // Whether an operator takes an operand as its out= tensor is its kernel's to say, and predictors know dense
+    // tensors.
+    if (op_.predictor == nullptr || buffer_.same || !buffer_.sparse.empty()) return false;
     const auto arguments = torch::jit::last(stack_, op_.arguments.size());
     types_ = TypesKey(op_, {arguments.data(), arguments.size()});
     if (!unproven && !op_.proven.contains(types_)) return false;

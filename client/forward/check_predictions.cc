@@ -18,8 +18,11 @@ bool Same(const Geometry& one, const Geometry& other) {
   return one == other;
 }
 
+// Of an output only what its tag speaks of counts.
 bool Same(const Output& one, const Output& other) {
-  return one.tag == other.tag && Same(one.geometry, other.geometry) && one.alias == other.alias &&
+  const bool tensor = one.tag == OutputTag::kTensor || one.tag == OutputTag::kAlias;
+  return one.tag == other.tag && (!tensor || Same(one.geometry, other.geometry)) &&
+         (one.tag != OutputTag::kAlias || one.alias == other.alias) &&
          std::ranges::equal(one.list, other.list, [](const Output& a, const Output& b) { return Same(a, b); });
 }
 

@@ -24,3 +24,18 @@ CHECKED = """
 
 def test_a_training_step_is_predicted_rightly() -> None:
     assert run(CHECKED, "embedded", FLAGOS_CHECK_PREDICTIONS="1").strip() == "True", "every call waits"
+
+
+def test_no_false_alarms() -> None:
+    """Of results that are no tensors, and of sparse operands, which nobody predicts."""
+    program = """
+        import torch
+        x = torch.randn(4, 3, device="flagos", requires_grad=True)
+        weight = torch.ones(3, device="flagos")               # wants no gradient: undefined
+        torch.nn.functional.layer_norm(x, (3,), weight).sum().backward()
+        torch.nn.functional.batch_norm(x, None, None, weight, training=True).sum().backward()
+        sparse = torch.eye(3, device="flagos").to_sparse()
+        for _ in range(3):
+            assert torch.equal(torch.neg(sparse).to_dense().cpu(), -torch.eye(3))
+        """
+    run(program, "embedded", FLAGOS_CHECK_PREDICTIONS="1")

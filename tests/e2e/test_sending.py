@@ -69,7 +69,10 @@ def test_plain_pickles_are_what_they_were() -> None:
     assert again.data_ptr() != x.data_ptr()
 
 
-def test_a_shared_tensor_is_computed_with_and_keeps_its_size() -> None:
+@pytest.mark.parametrize("streams", [0, 1])
+def test_a_shared_tensor_is_computed_with_and_keeps_its_size(streams: int) -> None:
+    for _ in range(streams):  # then calls can meet at a storage
+        torch.flagos.Stream("flagos")
     x = torch.arange(6.0, device="flagos")
     rows = x.view(2, 3)
     send(x)

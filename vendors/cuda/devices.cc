@@ -11,6 +11,7 @@
 
 #include "vendors/cuda/errors.h"
 #include "vendors/interface/options.h"
+#include "vendors/torch/kernel_options.h"
 
 namespace flagos::cuda {
 namespace {
@@ -54,6 +55,7 @@ DeviceRecord Describe(const cudaDeviceProp& properties) {
 
 Result<std::vector<DeviceRecord>> OpenDevices(const vendor::Options& options) {
   for (const auto& [name, value] : options.values) {
+    if (torch_host::IsKernelOption(name)) continue;
     return MakeError(ErrorCode::kValue, "vendor cuda has no option \"" + name + "\"; correct flagosd's configuration");
   }
   Restrict(options.devices);

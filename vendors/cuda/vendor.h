@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "vendors/interface/vendor.h"
+#include "vendors/torch/kernel_routes.h"
 
 namespace flagos::cuda {
 
@@ -19,6 +21,7 @@ class CudaVendor final : public vendor::Vendor {
 
  private:
   uint8_t devices_ = 0;
+  std::shared_ptr<torch_host::KernelRoutes> kernels_;
 };
 
 }  // namespace flagos::cuda

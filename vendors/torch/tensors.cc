@@ -48,7 +48,8 @@ c10::Storage Shadow(const c10::Storage& storage) {
   auto* owner = new c10::Storage(storage);
   c10::DataPtr data(
       storage.mutable_data(), owner, [](void* held) { delete static_cast<c10::Storage*>(held); }, storage.device());
-  return c10::Storage(c10::Storage::use_byte_size_t(), storage.nbytes(), std::move(data), storage.allocator(), true);
+  return c10::Storage(c10::Storage::use_byte_size_t(), storage.nbytes(), std::move(data), storage.allocator(),
+                      storage.resizable());
 }
 
 c10::Storage Borrow(void* data, size_t bytes, c10::Device device) {

@@ -62,10 +62,10 @@
 namespace flagos::client {
 namespace {
 
-// The meta functions say nothing of channels last, which kernels keep.
-template <class Meta>
+// The meta functions say nothing of channels last, which kernels keep of the argument `Kept`.
+template <class Meta, size_t Kept = 0>
 bool PredictPadded(Arguments arguments, Outcome& outcome) {
-  return arguments[0].toTensor().is_contiguous() && PredictNew<Meta>(arguments, outcome);
+  return arguments[Kept].toTensor().is_contiguous() && PredictNew<Meta>(arguments, outcome);
 }
 
 }  // namespace
@@ -108,7 +108,7 @@ void AddNeural(PredictorRows& rows) {
   AddStructured<structured_nll_loss_forward>(rows, "nll_loss_forward", "", "output");
   AddStructured<structured_reflection_pad1d_backward>(rows, "reflection_pad1d_backward", "", "grad_input");
   AddStructured<structured_reflection_pad1d>(rows, "reflection_pad1d");
-  AddStructured<structured_reflection_pad3d_backward>(rows, "reflection_pad3d_backward", "", "grad_input");
+  rows.emplace_back("aten::reflection_pad3d_backward", &PredictPadded<structured_reflection_pad3d_backward, 1>);
   rows.emplace_back("aten::reflection_pad3d", &PredictPadded<structured_reflection_pad3d>);
   AddStructured<structured_replication_pad1d_backward>(rows, "replication_pad1d_backward", "", "grad_input");
   AddStructured<structured_replication_pad1d>(rows, "replication_pad1d");

@@ -45,6 +45,7 @@ for stage in "$@"; do
   fi
   summary+=("$(printf '%-8s %-7s %4d s' "$stage" "$verdict" $((SECONDS - began)))")
 done
+"$FLAGOSCTL" ps --all -o json >"$report/sessions.json" 2>&1
 echo "== summary"
 printf '%s\n' "${summary[@]}"
 [ "$failures" = 0 ] || tail -15 "$report/flagosd.log" | cut -c1-400

@@ -51,7 +51,8 @@ class Snapshot:
         )
         return Snapshot(
             frozenset(processes().items()),
-            frozenset(os.listdir("/dev/shm")),
+            # Not Python's semaphores, which any program of the machine may be making just now.
+            frozenset(name for name in os.listdir("/dev/shm") if not name.startswith("sem.mp-")),
             frozenset(word[7] for word in words if len(word) == 8 and str(folder) in word[7]),
             len(os.listdir("/proc/self/fd")),
         )

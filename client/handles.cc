@@ -42,13 +42,17 @@ c10::DataPtr SendAllocate(Session& session, uint64_t bytes, c10::Device device) 
   return OwnHandle(session, handle, place.address, place.device);
 }
 
+// A part of the device's memory this large is waited for: the figures lag behind what is on its way.
+constexpr uint64_t kLargePart = 32;
+
 // Whether the device may not have the memory, so that the answer is worth waiting for.
 bool IsDoubtful(const Session& session, uint64_t bytes, c10::Device device) {
   if (session.launch_blocking()) return true;
   const DeviceFigures& figures = session.page().devices[static_cast<size_t>(device.index())];
   const int64_t total = figures.total_bytes.load(std::memory_order_relaxed);
   const int64_t allocated = figures.allocated_bytes.load(std::memory_order_relaxed);
-  return total > 0 && bytes > static_cast<uint64_t>(std::max<int64_t>(total - allocated, 0));
+  return total > 0 && (bytes > static_cast<uint64_t>(std::max<int64_t>(total - allocated, 0)) ||
+                       bytes > static_cast<uint64_t>(total) / kLargePart);
 }
 
 // Allocates and waits, so that the error, if any, is raised at this call.

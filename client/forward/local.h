@@ -14,7 +14,8 @@ void RegisterCopies(torch::Library& library);
 void RegisterConvolution(torch::Library& library);
 void RegisterAttention(torch::Library& library);
 void RegisterRecurrentCells(torch::Library& library);
-// Also for a library on AutogradPrivateUse1: what they are composed of is what is differentiated.
+// Both also for a library on AutogradPrivateUse1: what they are composed of is what is differentiated.
+void RegisterBatchNorm(torch::Library& library);
 void RegisterComposites(torch::Library& library);
 
 // The same for sparse tensors, whose keys these libraries have.
@@ -28,6 +29,7 @@ inline void RegisterLocal(torch::Library& library) {
   RegisterConvolution(library);
   RegisterAttention(library);
   RegisterRecurrentCells(library);
+  RegisterBatchNorm(library);
   RegisterComposites(library);
 }
 

@@ -79,6 +79,7 @@ void RegisterForwarding() {
     RegisterLocal(LibraryOf("aten"));
     static auto& autograd =
         *new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradPrivateUse1, __FILE__, __LINE__);
+    RegisterBatchNorm(autograd);
     RegisterComposites(autograd);
     static auto& catch_all =
         *new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);

@@ -3,6 +3,7 @@
 set(FLAGOS_FORWARD_SOURCES
   forward/attention.cc
   forward/attention_choice.cc
+  forward/batch_norm.cc
   forward/call.cc
   forward/check_predictions.cc
   forward/composites.cc

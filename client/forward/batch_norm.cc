@@ -45,9 +45,8 @@ Result BatchNorm(const at::Tensor& input, const std::optional<at::Tensor>& weigh
                                               cudnn_enabled);
   }
   constexpr int64_t kCudnn = 1;  // PyTorch's number of it
-  auto [output, saved_mean, saved_variance, reserve] =
-      at::cudnn_batch_norm(input.contiguous(input.suggest_memory_format()), *weight, bias, mean, variance, training,
-                           momentum, epsilon);
+  auto [output, saved_mean, saved_variance, reserve] = at::cudnn_batch_norm(
+      input.contiguous(input.suggest_memory_format()), *weight, bias, mean, variance, training, momentum, epsilon);
   return {std::move(output), std::move(saved_mean), std::move(saved_variance), std::move(reserve), kCudnn};
 }
 

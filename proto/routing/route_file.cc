@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proto/routing/route_file.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -25,8 +29,14 @@ std::string_view Trim(std::string_view text) {
 // For a message: short, and nothing in it that steers a terminal.
 std::string Quoted(std::string_view text) {
   std::string quoted = "'";
-  for (const char c : CutText(text, 80)) quoted += static_cast<unsigned char>(c) < ' ' || c == 0x7f ? '?' : c;
+  for (const char c : CutText(text, 80)) quoted += c < ' ' || c >= 0x7f ? '?' : c;  // names are ASCII
   return quoted + "'";
+}
+
+// Never waits, as for who writes into a pipe.
+std::FILE* Open(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  return fd < 0 ? nullptr : ::fdopen(fd, "r");
 }
 
 Error Bad(const std::string& message) { return MakeError(ErrorCode::kValue, message); }
@@ -59,8 +69,11 @@ class Reader {
       return Bad("cannot read the kernel routes " + path + ", which " + std::string(named_by) + " names: " + why +
                  "; name a file that this process can read");
     };
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"), &std::fclose);
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(Open(path), &std::fclose);
     if (!file) return unreadable(std::strerror(errno));
+    struct stat status {};
+    if (::fstat(::fileno(file.get()), &status) != 0) return unreadable(std::strerror(errno));
+    if (!S_ISREG(status.st_mode)) return unreadable(std::strerror(S_ISDIR(status.st_mode) ? EISDIR : EINVAL));
     text.resize(kMaxFileBytes + 1);
     text.resize(std::fread(text.data(), 1, text.size(), file.get()));
     if (std::ferror(file.get()) != 0) return unreadable(std::strerror(errno));

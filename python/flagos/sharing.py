@@ -69,7 +69,7 @@ def _sending(reduce: Callable[[torch.UntypedStorage], Any]) -> Callable[[torch.U
             return reduce(storage)
         try:
             return _send(storage)
-        except RuntimeError as error:
+        except (RuntimeError, OSError) as error:
             if threading.current_thread().name == "QueueFeederThread":
                 return _refuse, (str(error),)
             raise
@@ -85,16 +85,42 @@ def _send(storage: torch.UntypedStorage) -> Any:
     whole = torch.empty(0, dtype=torch.uint8, device=device).set_(storage)
     descriptor, *place = torch.ops.flagos._export_storage(whole)
     shared_cache[_key(place)] = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
-    if context.get_spawning_popen() is None:
+    popen = context.get_spawning_popen()
+    if popen is None:
         try:
             parcel = reduction.DupFd(descriptor)
         finally:
             os.close(descriptor)
     else:
-        # The new process inherits it, when it is started: later than here, and while the tensor lives.
-        parcel = reduction.DupFd(descriptor)
-        weakref.finalize(storage, os.close, descriptor)
+        # The new process inherits it, when it is started: later than here.
+        held = _hold(storage, _key(place), descriptor)
+        popen.__dict__.setdefault("_flagos_descriptors", []).append(held)
+        parcel = reduction.DupFd(held.number)
     return _receive, (parcel, place, properties.uuid, properties.name)
+
+
+class _Descriptor:
+    """Open as long as somebody holds it."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        os.close(self.number)
+
+
+_held: weakref.WeakValueDictionary[tuple[Any, ...], _Descriptor] = weakref.WeakValueDictionary()
+
+
+def _hold(storage: torch.UntypedStorage, key: tuple[Any, ...], number: int) -> _Descriptor:
+    """One descriptor of the storage for all new processes, and as long as the storage lives."""
+    held = _held.get(key)
+    if held is not None:
+        os.close(number)
+        return held
+    held = _held[key] = _Descriptor(number)
+    weakref.finalize(storage, lambda _: None, held)
+    return held
 
 
 def _receive(parcel: Any, place: list[int], uuid: str, name: str) -> torch.UntypedStorage:

@@ -67,11 +67,11 @@ absl::StatusOr<Lease*> LeaseTable::find(const Token& token, uid_t uid) {
   if (found == nullptr || (found->uid != uid && uid != 0)) {
     return absl::PermissionDeniedError(
         "the lease of FLAGOS_TOKEN has ended or is not yours; open another one "
-        "(OpenLease), or unset FLAGOS_TOKEN");
+        "(flagosctl lease open), or unset FLAGOS_TOKEN");
   }
   if (found->expired) {
     return absl::PermissionDeniedError(
-        Cat("the time of lease ", found->id, " has passed; open another one (OpenLease)"));
+        Cat("the time of lease ", found->id, " has passed; open another one (flagosctl lease open)"));
   }
   return found;
 }

@@ -33,7 +33,7 @@ def routes(tmp_path: Path) -> Callable[[str], str]:
 
     def write(text: str) -> str:
         path = tmp_path / "routes.conf"
-        path.write_text(text)
+        path.write_text(text, errors="surrogateescape")
         return str(path)
 
     return write
@@ -66,6 +66,17 @@ def test_a_file_chooses_for_each_operator(routes: Callable[[str], str]) -> None:
     assert ran["aten::_softmax"] == {"accurate": 1}
     assert ran["aten::sum.dim_IntList"] == {"accurate": 5, "native": 1}, "integers are not its own"
     assert ran["aten::copy_"].keys() == {"native"}
+
+
+def test_what_is_too_large_is_infinite() -> None:
+    program = """
+        import torch
+        x = torch.full((3,), 3e38, device="flagos")
+        print(torch.dot(x, x).item(), torch.dot(x, -x).item(), x.sum().item())
+        """
+    assert (
+        run(program, "embedded", FLAGOS_OP_dot="accurate", FLAGOS_OP_sum="accurate").strip() == "inf -inf inf"
+    )
 
 
 def test_gradients_flow_as_ever(routes: Callable[[str], str]) -> None:
@@ -119,6 +130,7 @@ REFUSED = """
             "sum = accurat\n",
             "routes.conf:1: there is no kernel library 'accurat' (there are: native, accurate)",
         ),
+        ("\udcff\udcfe bad\n", "routes.conf:1: '?? bad' is no route"),
         ("summ = accurate\n", "routes.conf:1: PyTorch has no operator 'aten::summ'"),
         ("softmax = accurate\n", "routes.conf:1: calls of 'aten::softmax' never reach a device"),
         ("empty.memory_format = accurate\n", "routes.conf:1: 'aten::empty' makes storages, views or copies"),
@@ -139,6 +151,9 @@ def test_a_mistake_in_the_file_is_told_with_its_line(
 def test_a_mistake_in_the_environment_is_told() -> None:
     missing = run(REFUSED, "embedded", FLAGOS_BACKEND_CONFIG="/nonexistent/routes")
     assert "/nonexistent/routes, which FLAGOS_BACKEND_CONFIG names: No such file or directory" in missing
+    assert "/dev/null, which FLAGOS_BACKEND_CONFIG names: Invalid argument" in run(
+        REFUSED, "embedded", FLAGOS_BACKEND_CONFIG="/dev/null"
+    )
     assert "the variable FLAGOS_OP_summ names no operator" in run(
         REFUSED, "embedded", FLAGOS_OP_summ="accurate"
     )

@@ -107,6 +107,7 @@ SETUP = """
     import os, torch
     import torch.multiprocessing as mp
     from support import sharing
+    from support.waiting import wait_for
 
     spawn = mp.get_context("spawn")
 
@@ -206,6 +207,73 @@ def test_a_tensor_outlives_its_sender(daemon: Daemon) -> None:
         finish(process)
         assert x.tolist() == expected
         assert (x + 1).sum().item() == sum(expected) + 1000
+        """,
+        ],
+        daemon.endpoint,
+    )
+
+
+def test_processes_that_are_started_share_a_descriptor(daemon: Daemon) -> None:
+    run(
+        [
+            SETUP,
+            """
+        class Copies:
+            def __init__(self, tensor):
+                self.tensor = tensor
+            def __reduce__(self):
+                return list, ([self.tensor.clone()],)  # which nobody else holds
+
+        def count():
+            return len(os.listdir("/proc/self/fd"))
+
+        def fail():
+            try:
+                spawn.Process(target=sharing.double_all, args=([x], lambda: 0)).start()
+            except Exception as error:
+                assert "pickle" in str(error), error
+            else:
+                raise SystemExit("started")
+
+        x = torch.ones(4, device="flagos")
+        fail()
+        before = count()
+        for _ in range(5):
+            fail()
+        assert count() == before, "a descriptor for each failure"
+        process = spawn.Process(target=sharing.double_all, args=([x],))
+        process.start()
+        finish(process)
+        process = spawn.Process(target=sharing.double_all, args=(Copies(x),))
+        process.start()
+        finish(process)
+        process.close()
+        assert x.tolist() == [2] * 4
+        """,
+        ],
+        daemon.endpoint,
+    )
+
+
+def test_what_a_queue_has_no_descriptors_for_is_told(daemon: Daemon) -> None:
+    run(
+        [
+            SETUP,
+            """
+        import resource
+        x = [torch.ones(3, device="flagos") for _ in range(100)]
+        queue = spawn.Queue()
+        enough = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (60, enough[1]))
+        queue.put(x)
+        wait_for("the message", lambda: not queue.empty())
+        resource.setrlimit(resource.RLIMIT_NOFILE, enough)
+        try:
+            queue.get(timeout=30)
+        except RuntimeError as error:
+            assert "Too many open files" in str(error), error
+        else:
+            raise SystemExit("sent")
         """,
         ],
         daemon.endpoint,

@@ -99,5 +99,9 @@ def _neutral(text: str) -> str:
     return text.split("\nException raised from")[0].split(" (Triggered internally at")[0]
 
 
+# What an error that only the data shows has after PyTorch's text, where the call had not to be waited for.
+_PLACE = re.compile(r"\n\(raised by [^\n]*, record \d+ of the session, which ran asynchronously; [^\n]*\)$")
+
+
 def _text(error: Exception) -> str:
-    return _neutral(str(error))
+    return _neutral(_PLACE.sub("", str(error)))

@@ -73,7 +73,8 @@ class Reader {
     if (!file) return unreadable(std::strerror(errno));
     struct stat status {};
     if (::fstat(::fileno(file.get()), &status) != 0) return unreadable(std::strerror(errno));
-    if (!S_ISREG(status.st_mode)) return unreadable(std::strerror(S_ISDIR(status.st_mode) ? EISDIR : EINVAL));
+    if (S_ISDIR(status.st_mode)) return unreadable(std::strerror(EISDIR));
+    if (S_ISFIFO(status.st_mode)) return unreadable("it is a pipe");  // /dev/null is a file without routes
     text.resize(kMaxFileBytes + 1);
     text.resize(std::fread(text.data(), 1, text.size(), file.get()));
     if (std::ferror(file.get()) != 0) return unreadable(std::strerror(errno));

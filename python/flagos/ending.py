@@ -24,15 +24,19 @@ def install() -> None:
 
 
 def _let_autograd_finish() -> None:
-    """Has each device's thread work for something that Python does not know, and so finish all before it."""
+    """Has each device's thread work for something without bytes, and so finish all before it.
+
+    That needs no executor: also where the device is lost, such a thread may be about to ask for the GIL.
+    """
     if not _client.is_initialized() or not _autograd_has_threads():
         return
-    with contextlib.suppress(Exception), torch.enable_grad():  # a lost device is told elsewhere
+    with contextlib.suppress(Exception), torch.enable_grad():
         for index in range(_client.device_count()):
-            leaf = torch.empty((), device=torch.device("flagos", index), requires_grad=True)
-            root = leaf.view(())
-            _kept.extend((leaf, root))
-            torch.ops.aten._backward(root, [leaf])  # releases the GIL, and makes the first gradient in C++
+            device = torch.device("flagos", index)
+            leaf = torch.empty(0, device=device, requires_grad=True)
+            root, gradient = leaf.view(0), torch.empty(0, device=device)
+            _kept.extend((leaf, root, gradient))
+            torch.ops.aten._backward(root, [leaf], gradient)  # releases the GIL
 
 
 def _autograd_has_threads() -> bool:

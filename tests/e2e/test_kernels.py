@@ -2,6 +2,7 @@
 """Kernel libraries: who chooses them, what runs then, and what is said where a choice leads nowhere."""
 
 import io
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -151,14 +152,19 @@ def test_a_mistake_in_the_file_is_told_with_its_line(
 def test_a_mistake_in_the_environment_is_told() -> None:
     missing = run(REFUSED, "embedded", FLAGOS_BACKEND_CONFIG="/nonexistent/routes")
     assert "/nonexistent/routes, which FLAGOS_BACKEND_CONFIG names: No such file or directory" in missing
-    assert "/dev/null, which FLAGOS_BACKEND_CONFIG names: Invalid argument" in run(
-        REFUSED, "embedded", FLAGOS_BACKEND_CONFIG="/dev/null"
-    )
     assert "the variable FLAGOS_OP_summ names no operator" in run(
         REFUSED, "embedded", FLAGOS_OP_summ="accurate"
     )
     unknown = run(REFUSED, "embedded", FLAGOS_OP_sum="fast")
     assert "the variable FLAGOS_OP_sum: there is no kernel library 'fast'" in unknown
+
+
+def test_a_pipe_is_no_file_of_routes(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert f"{pipe}, which FLAGOS_BACKEND_CONFIG names: it is a pipe" in run(
+        REFUSED, "embedded", FLAGOS_BACKEND_CONFIG=str(pipe)
+    )
 
 
 def test_what_a_library_lacks_runs_natively_and_shows(routes: Callable[[str], str]) -> None:

@@ -276,3 +276,24 @@ def test_a_daemon_that_is_stopped_lets_sessions_go_on(daemon: Daemon) -> None:
         assert exists(executor)
         program.signal(signal.SIGKILL)
         wait_for("the executor's end", lambda: not exists(executor), timeout=2.0)
+
+
+def test_autograd_finishes_without_an_executor(daemon: Daemon) -> None:
+    """Its threads may be about to ask for the GIL when the program ends, also when the device is lost."""
+    program = """
+        import os, signal, torch
+        from flagos import ending
+        x = torch.ones(2, device="flagos", requires_grad=True)
+        (x * 2).sum().backward()
+        executor = torch.flagos.session_info()["executor_pid"]
+        os.kill(executor, signal.SIGKILL)
+        try:
+            while True:
+                torch.ones(2, device="flagos").sum().item()
+        except torch.AcceleratorError:
+            pass
+        ending._let_autograd_finish()
+        leaf, root, gradient = ending._kept
+        assert leaf.grad is not None, "its thread did nothing"
+        """
+    run(program, daemon.endpoint)

@@ -16,11 +16,6 @@
 namespace flagos::client {
 namespace {
 
-bool Forwarded(const char* name) {
-  const auto handle = c10::Dispatcher::singleton().findSchema({name, ""});
-  return handle && handle->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1);
-}
-
 // The choice as PyTorch carries it out for a device like this, which calls flash attention by the CPU's name or, where
 // the executor's is another, by ours (FlashAttention below).
 at::SDPBackend AsCarriedOut(at::SDPBackend backend, const at::Tensor& query) {

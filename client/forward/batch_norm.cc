@@ -30,16 +30,11 @@ bool SuitsCudnn(const at::Tensor& input, const std::optional<at::Tensor>& weight
          input.numel() < std::numeric_limits<int32_t>::max();
 }
 
-bool HasCudnn() {
-  const auto handle = c10::Dispatcher::singleton().findSchema({"aten::cudnn_batch_norm", ""});
-  return handle && handle->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1);
-}
-
 Result BatchNorm(const at::Tensor& input, const std::optional<at::Tensor>& weight,
                  const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& mean,
                  const std::optional<at::Tensor>& variance, bool training, double momentum, double epsilon,
                  bool cudnn_enabled) {
-  static const bool has_cudnn = HasCudnn();
+  static const bool has_cudnn = Forwarded("aten::cudnn_batch_norm");
   if (!has_cudnn || !cudnn_enabled || !SuitsCudnn(input, weight, bias, mean, variance, training)) {
     return at::native::_batch_norm_impl_index(input, weight, bias, mean, variance, training, momentum, epsilon,
                                               cudnn_enabled);

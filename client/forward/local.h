@@ -6,6 +6,13 @@
 
 namespace flagos::client {
 
+// Whether the device has a kernel for the operator `name` ("aten::add", of the overload without a name): its
+// executor's.
+inline bool Forwarded(const char* name) {
+  const auto handle = c10::Dispatcher::singleton().findSchema({name, ""});
+  return handle && handle->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1);
+}
+
 // Each adds its kernels to a library of aten on PrivateUse1.
 void RegisterFactories(torch::Library& library);
 void RegisterViews(torch::Library& library);

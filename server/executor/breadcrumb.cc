@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/executor/breadcrumb.h"
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace flagos::executor {
 
@@ -21,6 +23,17 @@ std::string Breadcrumb::name_of(uint64_t sequence) const {
   const uint32_t place = recent_[sequence % kRecent].load(std::memory_order_relaxed);
   // Only this process writes the page, and names never move.
   return place == 0 ? std::string() : std::string(page_->operator_names + place - 1);
+}
+
+std::vector<std::string> Breadcrumb::latest_calls(size_t most) const {
+  constexpr uint64_t kLookedAt = 64;
+  std::vector<std::string> names;
+  const uint64_t running = page_->running_sequence.load(std::memory_order_relaxed);
+  for (uint64_t back = 0; back < std::min(kLookedAt, running) && names.size() < most; ++back) {
+    std::string name = name_of(running - back);
+    if (!name.empty() && std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+  }
+  return names;
 }
 
 }  // namespace flagos::executor

@@ -7,12 +7,13 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "proto/shm/layout.h"
 
 namespace flagos::executor {
 
-// add_name, enter_call and enter_other are for the dispatch thread; name_of is thread safe.
+// add_name, enter_call and enter_other are for the dispatch thread.
 class Breadcrumb {
  public:
   explicit Breadcrumb(ExecutorPage* page) : page_(page) {}
@@ -33,6 +34,9 @@ class Breadcrumb {
   // The operator of one of the latest records, for errors that come later than the record; empty if it is no call, or
   // not known any more.
   std::string name_of(uint64_t sequence) const;
+
+  // The operators of the latest calls, each once, newest first, at most `most` of them. Thread safe.
+  std::vector<std::string> latest_calls(size_t most) const;
 
  private:
   void enter(uint64_t sequence, uint32_t place) {

@@ -21,7 +21,9 @@ Dispatcher::Dispatcher(SessionHost& host, vendor::Backend& backend)
     : host_(host),
       consumer_(host.regions().client(), host.regions().ring(), host.page()),
       checker_(host.device_count()),
-      runner_(host, backend, checker_) {}
+      runner_(host, backend, checker_) {
+  host_.on_device_failure([this](const EndCause& cause) { end(cause); });
+}
 
 EndCause Dispatcher::run() {
   host_.start();

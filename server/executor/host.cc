@@ -31,6 +31,19 @@ void SessionHost::fail(uint64_t sequence, const Error& error) {
   failures_.fail(sequence, error, breadcrumb_.name_of(sequence));
 }
 
+// Which call it was is not known: a device runs behind, and tells late.
+Error SessionHost::device_failed(const Error& error) {
+  constexpr size_t kNamed = 5;
+  std::string message = error.message;
+  const char* separator = "; the latest calls, newest first: ";
+  for (const std::string& name : breadcrumb_.latest_calls(kNamed)) {
+    message += separator + name;
+    separator = ", ";
+  }
+  end_({ErrorCode::kDevice, message});
+  return {error.code, message};
+}
+
 void SessionHost::start() {
   page_->last_active_ns.store(MonotonicNanoseconds(), std::memory_order_relaxed);
   page_->state.store(static_cast<uint64_t>(ExecutorState::kRunning), std::memory_order_release);

@@ -4,8 +4,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "proto/shm/replies.h"
@@ -33,12 +35,16 @@ class SessionHost final : public vendor::Host {
 
   void complete(uint16_t stream, uint64_t sequence) override;
   void fail(uint64_t sequence, const Error& error) override;
+  Error device_failed(const Error& error) override;
   void warn(std::vector<Warning> warnings) override { failures_.warn(std::move(warnings)); }
   void count_misprediction() override { page_->mispredictions.fetch_add(1, std::memory_order_relaxed); }
   std::span<std::byte> arena() const override { return regions_.arena(); }
   void keep_arena_in_place() override { page_->arena_in_place.store(1, std::memory_order_relaxed); }
   DeviceFigures& figures(uint32_t device) override { return page_->devices[device % kMaxDevices]; }
   uint64_t memory_quota() const override { return memory_quota_; }
+
+  // What ends the session; called from any thread. Set once, before the session's first record.
+  void on_device_failure(std::function<void(const EndCause&)> end) { end_ = std::move(end); }
 
   // Publishes that the session runs, and wakes who waits for that.
   void start();
@@ -63,6 +69,7 @@ class SessionHost final : public vendor::Host {
   Breadcrumb breadcrumb_;
   Failures failures_;
   ReplySlots slots_;
+  std::function<void(const EndCause&)> end_;
   std::atomic<bool> finished_{false};
 };
 

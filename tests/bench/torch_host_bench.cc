@@ -18,6 +18,7 @@ class QuietHost final : public vendor::Host {
  public:
   void complete(uint16_t, uint64_t) override {}
   void fail(uint64_t, const Error& error) override { std::fprintf(stderr, "%s\n", error.message.c_str()); }
+  Error device_failed(const Error& error) override { return error; }
   void warn(std::vector<Warning>) override {}
   void count_misprediction() override { std::fprintf(stderr, "misprediction\n"); }
   std::span<std::byte> arena() const override { return {}; }

@@ -61,25 +61,50 @@ def used_memory():
     return int(answer.stdout.split()[0]) << 20
 
 
-def device_assert():
-    out = run("""
+def end_of_session(code):
+    """The session ends with the device's error, which names the latest calls, and says so from then on."""
+    out = run(f"""
         import torch
         table = torch.ones(10, 4, device="flagos")
-        index = torch.tensor([3, 1000], device="flagos")
+        session = torch.flagos.session_info()["session"]
         try:
-            table[index].sum().item()
-        except Exception as error:
-            print(type(error).__name__, str(error)[:300])
+            {code}
+        except torch.AcceleratorError as error:
+            print(session, "|", str(error).replace(chr(10), " "))
         else:
             raise SystemExit("no error")
         try:
             (table + 1).sum().item()
-        except Exception as error:
-            print("afterwards:", type(error).__name__, str(error)[:200])
+        except torch.AcceleratorError as error:
+            print("afterwards |", str(error).replace(chr(10), " "))
         else:
             raise SystemExit("no error afterwards")
         """)
     print(out)
+    first, afterwards = out.splitlines()
+    assert "CUDA error" in first, first
+    assert "the latest calls, newest first" in first, first
+    assert "device is lost" in afterwards, afterwards
+    assert "CUDA error" in afterwards, afterwards
+    show = [os.environ["FLAGOSCTL"], "session", "show", first.split(" | ")[0]]
+    for _ in range(50):  # flagosd learns of the end a moment later
+        shown = subprocess.run(show, capture_output=True, text=True, check=False).stdout
+        if "CUDA error" in shown:
+            return first
+        time.sleep(0.1)
+    raise AssertionError(f"flagosctl does not show the cause: {shown}")
+
+
+def device_assert():
+    first = end_of_session("table[torch.tensor([3, 1000], device='flagos')].sum().item()")
+    assert "aten::index.Tensor" in first, first
+
+
+def illegal_address():
+    # More is written than the size that the program promises.
+    end_of_session(
+        "torch.repeat_interleave(torch.tensor([1 << 30], device='flagos'), output_size=1).sum().item()"
+    )
 
 
 def out_of_memory():
@@ -145,7 +170,7 @@ def killed_client():
 undisturbed = program(NEIGHBOUR)
 expected = undisturbed.communicate("\n", timeout=120)[0].splitlines()[-1]
 failed = 0
-for fault in (device_assert, out_of_memory, killed_executor, killed_client):
+for fault in (device_assert, illegal_address, out_of_memory, killed_executor, killed_client):
     neighbour = program(NEIGHBOUR)
     try:
         assert neighbour.stdout.readline().strip() == "training"

@@ -10,6 +10,7 @@ namespace flagos::testing {
 namespace {
 
 using enum RecordKind;
+using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
@@ -59,6 +60,19 @@ TEST_F(ExecutorFaultsTest, TellsAnAsynchronousFailureOnceWithItsPlace) {
   EXPECT_THAT(told.error.message, HasSubstr("test::fail, record " + std::to_string(sequence) + " "));
   EXPECT_TRUE(synchronise().error.ok());
   EXPECT_EQ(client().page().deferred_error.load(), 0u);
+}
+
+TEST_F(ExecutorFaultsTest, EndsWithItsDeviceAndNamesTheLatestCalls) {
+  call("warn");
+  call("warn");
+  const auto lost = ask("lose");
+  const auto later = client().ask({.kind = kFence});
+  EXPECT_EQ(answer(lost).error.message, session_.cause().message);
+  EXPECT_EQ(answer(later).error.code, ErrorCode::kDeviceLost);
+  EXPECT_EQ(session_.cause().code, ErrorCode::kDevice);
+  EXPECT_THAT(session_.cause().message, AllOf(HasSubstr("device-side assert"),
+                                              EndsWith("; the latest calls, newest first: test::lose, test::warn")));
+  EXPECT_EQ(client().page().end_cause, session_.cause().message);
 }
 
 TEST_F(ExecutorFaultsTest, ShowsThatAFailureWaits) {

@@ -23,6 +23,7 @@ class RecordingHost final : public vendor::Host {
  public:
   void complete(uint16_t, uint64_t) override {}
   void fail(uint64_t sequence, const Error& error) override;
+  Error device_failed(const Error& error) override { return error; }
   void warn(std::vector<Warning> warnings) override;
   void count_misprediction() override;
   std::span<std::byte> arena() const override { return {arena_, sizeof arena_}; }

@@ -29,13 +29,30 @@ Error NoSharing() {
 }  // namespace
 
 CudaRuntime::CudaRuntime(uint8_t devices, vendor::Host& host)
-    : device_count_(devices), arena_(host.arena()), memory_(devices, host), streams_(devices) {
+    : host_(host),
+      device_count_(devices),
+      arena_(host.arena()),
+      memory_(devices, host),
+      streams_(devices),
+      waiter_([this](const Error& error) { return host_.device_failed(error); }) {
   host.keep_arena_in_place();
   for (uint8_t device = 0; device < devices; ++device) {
     pools_.push_back(std::make_unique<EventPool>());
     // A session starts from PyTorch's documented seed.
     default_generator(device).set_current_seed(c10::default_rng_seed_val);
   }
+}
+
+// CUDA gives the error of a kernel that failed to every later call of the process.
+Error CudaRuntime::lost() {
+  const cudaError_t status = cudaStreamQuery(nullptr);
+  if (status == cudaSuccess || status == cudaErrorNotReady) return Error::Ok();
+  return ToError(status, "the device ran the session's calls");
+}
+
+Error CudaRuntime::current_error() {
+  const Error why = lost();
+  return why.ok() ? torch_host::CurrentError() : host_.device_failed(why);
 }
 
 void CudaRuntime::change(uint8_t device, uint16_t stream) {
@@ -89,7 +106,7 @@ void CudaRuntime::fence(uint16_t stream, uint8_t device, torch_host::Done done) 
     memory_.publish_now_and_then(device);
   } catch (...) {
     pool.give_back(events);
-    return done(torch_host::CurrentError());
+    return done(current_error());
   }
   if (events.empty()) return done(Error::Ok());
   waiter_.wait(events, [&pool, events, done = std::move(done)](const Error& error) {
@@ -103,7 +120,7 @@ Error CudaRuntime::record_event(uint32_t event, uint16_t stream, bool timing, to
     events_.record(event, use(stream), timing, std::move(done));
     return Error::Ok();
   } catch (...) {
-    return torch_host::CurrentError();
+    return current_error();
   }
 }
 
@@ -112,7 +129,7 @@ Error CudaRuntime::wait_event(uint32_t event, uint16_t stream) {
     events_.wait(event, use(stream));
     return Error::Ok();
   } catch (...) {
-    return torch_host::CurrentError();
+    return current_error();
   }
 }
 

@@ -50,6 +50,7 @@ class CudaRuntime final : public torch_host::DeviceRuntime {
   void enqueue(uint16_t, std::function<void()> work) override { work(); }
   bool concurrent() const override { return false; }
   void drain() override {}
+  Error lost() override;
 
   void fence(uint16_t stream, uint8_t device, torch_host::Done done) override;
   Error record_event(uint32_t event, uint16_t stream, bool timing, torch_host::Done done) override;
@@ -70,9 +71,12 @@ class CudaRuntime final : public torch_host::DeviceRuntime {
   static constexpr uint8_t kNowhere = 0xff;
 
   void change(uint8_t device, uint16_t stream);
+  // The error of what is being caught, which the host learns of too where it means the end.
+  Error current_error();
   // Makes the stream's device current; null where there is no such stream.
   cudaStream_t use(uint16_t stream);
 
+  vendor::Host& host_;
   const uint8_t device_count_;
   PinnedArena arena_;
   Memory memory_;

@@ -17,14 +17,26 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A wait this short is worth a core; a longer one is looked after now and then, which adds at most the pause to it.
-constexpr auto kSpin = std::chrono::milliseconds(2);
-constexpr auto kPause = std::chrono::microseconds(20);
-constexpr int kPausesOfSpin = 40;  // about a microsecond: asking takes locks that launching needs
+// How it waits, by how long it has waited. Asking takes locks that launching needs, so it is done rarely where the wait
+// is long anyway; and a wait that in-process CUDA would spend spinning is worth a core, for a while: a thread that
+// sleeps comes back late.
+constexpr auto kShort = std::chrono::microseconds(100);
+constexpr auto kSpin = std::chrono::milliseconds(20);
+constexpr auto kPause = std::chrono::microseconds(20);  // of sleep, from then on
+constexpr int kRelaxShort = 40;                         // about a microsecond
+constexpr int kRelaxLong = 200;
+
+void Pause(Clock::duration waited) {
+  if (waited > kSpin) return std::this_thread::sleep_for(kPause);
+  const int turns = waited > kShort ? kRelaxLong : kRelaxShort;
+  for (int i = 0; i < turns; ++i) CpuRelax();
+}
 
 }  // namespace
 
-Waiter::Waiter() : thread_([this] { loop(); }) { ::pthread_setname_np(thread_.native_handle(), "flagos-cuda"); }
+Waiter::Waiter(Failed failed) : failed_(std::move(failed)), thread_([this] { loop(); }) {
+  ::pthread_setname_np(thread_.native_handle(), "flagos-cuda");
+}
 
 Waiter::~Waiter() {
   {
@@ -50,7 +62,7 @@ bool Waiter::settle(Pending& pending) {
     const cudaError_t status = cudaEventQuery(pending.events.back());
     if (status == cudaErrorNotReady) return false;
     if (status != cudaSuccess) {
-      pending.done(ToError(status, "waiting for a stream"));
+      pending.done(failed_(ToError(status, "the device ran the session's calls")));
       return true;
     }
     pending.events.pop_back();
@@ -73,12 +85,10 @@ void Waiter::loop() {
       quiet_since = Clock::now();
       if (ending_) break;
     }
-    if (std::erase_if(pending, settle) != 0) {
+    if (std::erase_if(pending, [this](Pending& one) { return settle(one); }) != 0) {
       quiet_since = Clock::now();
-    } else if (Clock::now() - quiet_since > kSpin) {
-      std::this_thread::sleep_for(kPause);
     } else {
-      for (int i = 0; i < kPausesOfSpin; ++i) CpuRelax();
+      Pause(Clock::now() - quiet_since);
     }
   }
   for (Pending& left : pending) left.done(MakeError(ErrorCode::kDeviceLost, "the session ends"));

@@ -20,7 +20,9 @@ class Waiter {
  public:
   using Done = std::function<void(const Error&)>;
 
-  Waiter();
+  // `failed` is called from the thread with the error of the device, and gives the one that `done` is told.
+  using Failed = std::function<Error(const Error&)>;
+  explicit Waiter(Failed failed);
   // Calls what has not happened with an error.
   ~Waiter();
   Waiter(const Waiter&) = delete;
@@ -37,8 +39,9 @@ class Waiter {
   };
   void loop();
   // Whether it is settled; then `done` was called.
-  static bool settle(Pending& pending);
+  bool settle(Pending& pending);
 
+  const Failed failed_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Pending> added_;     // GUARDED_BY(mutex_)

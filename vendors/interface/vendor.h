@@ -51,6 +51,10 @@ class Host {
   virtual void complete(uint16_t stream, uint64_t sequence) = 0;
   // An asynchronous record failed. The first failure is told at the next synchronising point.
   virtual void fail(uint64_t sequence, const Error& error) = 0;
+  // The device is of no more use to this process, as after an illegal address in a kernel: the session ends once the
+  // running record is done, and the client is told what `error` says. The first one stands. Returns the error with what
+  // is known about its cause added, for records that fail with it.
+  virtual Error device_failed(const Error& error) = 0;
   // Warnings of an asynchronous record; told with the next reply.
   virtual void warn(std::vector<Warning> warnings) = 0;
   // An asynchronous call's result was not what the client predicted, and was made to fit.

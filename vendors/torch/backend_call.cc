@@ -137,8 +137,11 @@ void TorchBackend::queue(const vendor::Call& call, const std::shared_ptr<Prepare
   runtime_->enqueue(call.stream, [queued] { queued->run(); });
 }
 
-void TorchBackend::fail(const vendor::Call& call, const std::shared_ptr<const Failure>& failure,
+void TorchBackend::fail(const vendor::Call& call, std::shared_ptr<const Failure> failure,
                         vendor::Responder* responder) {
+  if (const Error lost = runtime_->lost(); !lost.ok()) {
+    failure = std::make_shared<const Failure>(Failure{host_.device_failed(lost), failure->sequence});
+  }
   if (responder != nullptr) {
     const std::vector<Warning> warnings = scope_->warnings().take();
     responder->respond(failure->error, warnings, {});

@@ -64,6 +64,8 @@ class DeviceRuntime {
   virtual bool concurrent() const = 0;
   // Waits until nothing is queued: for what changes every stream at once and happens rarely.
   virtual void drain() = 0;
+  // After a failure: the error that says why this process can use its devices no more; Ok where it can.
+  virtual Error lost() { return Error::Ok(); }
 
   // As in vendor::Backend.
   virtual void fence(uint16_t stream, uint8_t device, Done done) = 0;

@@ -42,6 +42,10 @@ class FaultyBackend final : public null::NullBackend {
     if (behaviour == "test::fail") {
       if (responder) return responder->respond(broken, {}, {});
       host().fail(call.sequence, broken);
+    } else if (behaviour == "test::lose") {
+      const Error lost = host().device_failed(broken);
+      if (responder) return responder->respond(lost, {}, {});
+      host().fail(call.sequence, lost);
     } else if (behaviour == "test::fail_later") {
       later(number, [this, sequence = call.sequence, broken] { host().fail(sequence, broken); });
     } else if (behaviour == "test::twice") {

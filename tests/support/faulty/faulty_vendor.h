@@ -14,6 +14,7 @@ namespace flagos::testing {
 // Operators, each with one free f64:
 //   test::fail        fails at once
 //   test::fail_later  its failure comes from another thread after so many milliseconds; fences wait for that
+//   test::lose        fails at once, and no later call could run: the device is lost
 //   test::drop        lets its responder go without an answer
 //   test::twice       answers twice
 //   test::slow        answers from another thread after so many milliseconds

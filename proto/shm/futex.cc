@@ -13,22 +13,25 @@ namespace flagos {
 namespace {
 
 constexpr uint64_t kDefaultSpin = 50'000;
+constexpr uint64_t kDefaultDeviceSpin = 10'000'000;
 constexpr uint64_t kMaxSpin = 10'000'000;
+constexpr int kCoresToSpare = 4;
 
 const uint32_t* LowHalf(const std::atomic<uint64_t>& word) {
   static_assert(sizeof(word) == sizeof(uint64_t) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
   return reinterpret_cast<const uint32_t*>(&word);
 }
 
-uint64_t ReadSpin() {
+uint64_t ReadSpin(bool device) {
   if (const char* text = std::getenv("FLAGOS_SPIN_US")) {
     const uint64_t spin = std::strtoull(text, nullptr, 10) * 1000;
     return spin < kMaxSpin ? spin : kMaxSpin;
   }
   cpu_set_t cores;
   CPU_ZERO(&cores);
-  if (::sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) < 2) return 0;
-  return kDefaultSpin;
+  if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return kDefaultSpin;
+  if (CPU_COUNT(&cores) < 2) return 0;
+  return device && CPU_COUNT(&cores) >= kCoresToSpare ? kDefaultDeviceSpin : kDefaultSpin;
 }
 
 }  // namespace
@@ -52,7 +55,12 @@ uint64_t MonotonicNanoseconds() {
 }
 
 uint64_t SpinNanoseconds() {
-  static const uint64_t spin = ReadSpin();
+  static const uint64_t spin = ReadSpin(/*device=*/false);
+  return spin;
+}
+
+uint64_t DeviceSpinNanoseconds() {
+  static const uint64_t spin = ReadSpin(/*device=*/true);
   return spin;
 }
 

@@ -31,6 +31,9 @@ uint64_t MonotonicNanoseconds();
 // How long to spin before sleeping, in nanoseconds; 0 where this process may use one core only, since then spinning
 // keeps the peer from running. FLAGOS_SPIN_US overrides it in either process.
 uint64_t SpinNanoseconds();
+// The same for a client that waits for its device, which an in-process device's driver spins for as long as it takes:
+// longer where this process has cores to spare, for a thread that sleeps comes back late.
+uint64_t DeviceSpinNanoseconds();
 
 // Spins until `ready()` or for `nanoseconds`; true if ready. Once in 64 turns the core is offered to others, for the
 // peer may be waiting for this very core (the scheduler likes to wake a process where its waker runs), and the clock is

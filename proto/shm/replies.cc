@@ -101,7 +101,7 @@ bool ReplyReader::is_complete(uint32_t stream, uint64_t sequence) const {
 
 bool ReplyReader::wait_word(const std::atomic<uint64_t>& word, uint64_t sequence) {
   const auto ready = [&] { return word.load(std::memory_order_acquire) >= sequence; };
-  if (SpinUntil(ready, SpinNanoseconds())) return true;
+  if (SpinUntil(ready, DeviceSpinNanoseconds())) return true;
   bool alive = true;
   client_->sleepers.fetch_add(1, std::memory_order_seq_cst);
   for (;;) {

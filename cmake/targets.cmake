@@ -84,10 +84,11 @@ function(flagos_add_vendor)
   install(FILES "${folder}/manifest.toml" ${arg_ARGS} DESTINATION vendors/${arg_NAME})
 endfunction()
 
-# A kernel library NAME of a vendor, build/vendors/VENDOR/libflagos_kernels_NAME.so, installed. Target: flagos_kernels_NAME.
-function(flagos_add_kernels)
+# Another shared library of a vendor, as a kernel library: build/vendors/VENDOR/libflagos_NAME.so, installed. Target:
+# flagos_NAME.
+function(flagos_add_vendor_library)
   _flagos_parse("")
-  set(target flagos_kernels_${arg_NAME})
+  set(target flagos_${arg_NAME})
   add_library(${target} MODULE ${arg_SOURCES})
   set_target_properties(${target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/vendors/${arg_VENDOR}")
   _flagos_finish(${target} PRIVATE vendors/${arg_VENDOR})

@@ -47,6 +47,7 @@ absl::StatusOr<Manifest> Read(const std::string& path, const toml::table& table)
            ReadText(path, "name", root["name"], manifest.name),
            ReadText(path, "library", root["library"], manifest.library),
            ReadTexts(path, "preload", root["preload"], manifest.preload),
+           ReadTexts(path, "interpose", root["interpose"], manifest.interpose),
            ReadText(path, "libtorch.path", root["libtorch"]["path"], manifest.torch_path),
            ReadTexts(path, "libtorch.versions", root["libtorch"]["versions"], manifest.torch_versions),
        }) {

@@ -5,6 +5,7 @@
 //   name = "cpu"                    # of the vendor and of its folder
 //   library = "libflagos_cpu.so"    # beside the manifest
 //   preload = ["libtorch_acme.so"]  # loaded before the library, with their symbols for all; beside libtorch, or absolute
+//   interpose = ["libfaster.so"]    # beside the manifest; before anything else, so that its symbols come before others'
 //   [libtorch]                      # absent: the vendor hosts none
 //   path = "/opt/libtorch/lib"      # folder of libtorch_cpu.so; --libtorch overrides it
 //   versions = ["2.13"]             # that the library was built for; empty: any
@@ -27,6 +28,7 @@ struct Manifest {
   std::string name;
   std::string library;
   std::vector<std::string> preload;
+  std::vector<std::string> interpose;
   bool hosts_torch = false;
   std::string torch_path;
   std::vector<std::string> torch_versions;

@@ -76,6 +76,9 @@ absl::StatusOr<std::unique_ptr<vendor::Vendor>> LoadVendor(const std::string& na
                                           "; a vendor's folder must have its name"));
   }
   for (const auto& [variable, value] : manifest->environment) ::setenv(variable.c_str(), value.c_str(), /*replace=*/0);
+  for (const std::string& file : manifest->interpose) {
+    FLAGOS_RETURN_IF_ERROR(LoadGlobally((folder / file).string()));
+  }
   std::string torch_folder;
   if (manifest->hosts_torch) {
     const std::string& path = libtorch.empty() ? manifest->torch_path : libtorch;

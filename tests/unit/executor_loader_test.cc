@@ -67,6 +67,11 @@ TEST_F(ExecutorLoaderTest, NamesTheKeyThatIsWrong) {
   EXPECT_THAT(complaint(), HasSubstr("that of vendor other"));
 }
 
+TEST_F(ExecutorLoaderTest, LoadsWhatInterposesFirst) {
+  write("name = \"odd\"\nlibrary = \"libflagos_odd.so\"\ninterpose = [\"libfaster.so\"]\n[libtorch]\n");
+  EXPECT_THAT(complaint(), HasSubstr("/odd/libfaster.so"));
+}
+
 TEST_F(ExecutorLoaderTest, NamesAMissingLibrary) {
   write(kPlain);
   EXPECT_THAT(complaint(), AllOf(HasSubstr("no library"), HasSubstr("libflagos_odd.so")));

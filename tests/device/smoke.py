@@ -160,6 +160,27 @@ def memory():
 
 
 @step
+def items():
+    # Also what stands in the place of an element that has not arrived yet.
+    absent = torch.tensor([0xA5C396E5 - (1 << 32), 0x96E5 - (1 << 16), 0xE5 - (1 << 8)])
+    for dtype in (torch.int64, torch.int32, torch.int16, torch.int8):
+        for value in (0, 1, -1, 77, *absent.tolist()):
+            kept = torch.tensor(value).to(dtype)
+            assert kept.to("flagos").item() == kept.item(), (dtype, value)
+    words = torch.tensor([[0xA5C396E5 - (1 << 32)] * 4], dtype=torch.int32)
+    for dtype in (torch.float32, torch.float64, torch.int64, torch.float16, torch.bfloat16, torch.complex64):
+        element = words.view(dtype)[0, 0]
+        assert element.to("flagos").item() == element.item(), dtype
+    assert torch.tensor(True).to("flagos").item() is True
+    assert torch.tensor(3 + 4j, dtype=torch.complex128).to("flagos").item() == 3 + 4j
+    # An element whose kernels take longer than the thread watches.
+    x = torch.eye(4096, device="flagos")
+    for _ in range(60):
+        x = x @ x
+    assert x.sum().item() == 4096
+
+
+@step
 def errors():
     x = torch.ones(3, device="flagos")
     try:

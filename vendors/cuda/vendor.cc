@@ -7,6 +7,7 @@
 
 #include "vendors/cuda/devices.h"
 #include "vendors/cuda/runtime.h"
+#include "vendors/cuda/scalar_read.h"
 #include "vendors/cuda/warm_up.h"
 #include "vendors/torch/backend.h"
 #include "vendors/torch/failures.h"
@@ -24,6 +25,7 @@ Result<std::vector<DeviceRecord>> CudaVendor::start(const vendor::Options& optio
     auto devices = OpenDevices(options);
     if (!devices.ok()) return devices;
     devices_ = static_cast<uint8_t>(devices.value().size());
+    ReplaceScalarRead();
     for (uint8_t device = 0; device < devices_; ++device) WarmUp(device);
     return devices;
   } catch (...) {

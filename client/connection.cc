@@ -32,6 +32,10 @@ std::string ProgramName() {
   for (std::string_view word = next(); !word.empty(); word = next()) {
     if (word == "-m") return std::string(next());
     if (word == "-c") break;
+    if (word == "-W" || word == "-X" || word == "--check-hash-based-pycs") {  // their value is a word of its own
+      next();
+      continue;
+    }
     if (!word.starts_with('-')) return base(word);
   }
   return program;

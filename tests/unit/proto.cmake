@@ -10,6 +10,7 @@ flagos_add_test(NAME proto_wire_test
     proto_reply_test.cc
     proto_signature_test.cc
     proto_sparse_test.cc
+    proto_telemetry_test.cc
   LIBS flagos_protocol)
 target_compile_definitions(proto_wire_test PRIVATE FLAGOS_PROTO_README="${CMAKE_SOURCE_DIR}/proto/README.md")
 

@@ -84,7 +84,7 @@ function(flagos_add_vendor)
   install(FILES "${folder}/manifest.toml" ${arg_ARGS} DESTINATION vendors/${arg_NAME})
 endfunction()
 
-# Another shared library of a vendor, as a kernel library: build/vendors/VENDOR/libflagos_NAME.so, installed. Target:
+# Another shared library of a vendor, as a kernel library or a monitor: build/vendors/VENDOR/libflagos_NAME.so, installed. Target:
 # flagos_NAME.
 function(flagos_add_vendor_library)
   _flagos_parse("")

@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <thread>
 
+#include "vendors/cpu/identity.h"
 #include "vendors/cpu/options.h"
 #include "vendors/cpu/runtime.h"
 #include "vendors/torch/backend.h"
@@ -31,9 +31,8 @@ DeviceRecord Describe(uint32_t index, uint64_t memory) {
   CopyText(device.name, "CPU (flagos) " + std::to_string(index));
   device.total_memory = memory;
   device.multi_processor_count = std::max(1u, std::thread::hardware_concurrency());
-  constexpr char kUuid[] = "flagos-cpu";
-  std::memcpy(device.uuid, kUuid, sizeof kUuid - 1);
-  device.uuid[15] = static_cast<uint8_t>(index);
+  const DeviceUuid uuid = UuidOf(index);
+  std::copy(uuid.begin(), uuid.end(), device.uuid);
   for (uint8_t dtype = 1; dtype < kDTypeCount; ++dtype) device.dtypes |= uint64_t{1} << dtype;
   return device;
 }

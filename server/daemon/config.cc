@@ -14,6 +14,8 @@ namespace {
 
 constexpr uint64_t kMinArena = 1u << 20;
 constexpr uint64_t kMaxArena = 1ull << 46;
+constexpr std::chrono::nanoseconds kShortestTelemetry = std::chrono::milliseconds(100);
+constexpr std::chrono::nanoseconds kLongestTelemetry = std::chrono::hours(1);
 
 // A vendor's name is part of file names.
 bool IsVendorName(const std::string& name) {
@@ -50,6 +52,11 @@ std::vector<std::string> Validate(const Config& config) {
   }
   if (config.devices.count > kMaxDevices) {
     errors.push_back(Cat("[devices] count = ", config.devices.count, ": at most ", kMaxDevices));
+  }
+  const std::chrono::nanoseconds telemetry = config.devices.telemetry;
+  if (telemetry.count() != 0 && (telemetry < kShortestTelemetry || telemetry > kLongestTelemetry)) {
+    errors.push_back(Cat("[devices] telemetry = ", FormatDuration(telemetry), ": must be 0s (never) or from ",
+                         FormatDuration(kShortestTelemetry), " to ", FormatDuration(kLongestTelemetry)));
   }
   std::set<uint32_t> seen;
   for (const uint32_t device : config.devices.include) {

@@ -27,6 +27,8 @@ struct DevicesConfig {
   std::string vendor = "cpu";
   uint32_t count = 0;             // devices that the vendor presents (its option "devices"); 0: its own choice
   std::vector<uint32_t> include;  // of those, the ones that flagosd hands out; empty: all
+  // Between two readings of what devices tell of themselves; 0: they are not read.
+  std::chrono::nanoseconds telemetry = std::chrono::seconds(1);
 };
 
 struct PoolConfig {
@@ -62,6 +64,7 @@ struct Config {
   // From the command line only.
   std::string vendor_dir;  // holds NAME/libflagos_NAME.so and NAME/manifest.toml
   std::string executor;    // the program flagos-executor
+  std::string monitor;     // the program flagos-monitor; empty: there is none
   int connection_fd = -1;  // embedded: the one client's end
   int ready_fd = -1;
   bool embedded = false;

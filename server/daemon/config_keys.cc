@@ -110,6 +110,7 @@ const std::vector<ConfigKey>& ConfigKeys() {
       {"devices", "vendor", [](Node v, Config& c) { return ReadText(v, c.devices.vendor); }},
       {"devices", "count", [](Node v, Config& c) { return ReadCount(v, c.devices.count); }},
       {"devices", "include", ReadInclude},
+      {"devices", "telemetry", [](Node v, Config& c) { return ReadTime(v, c.devices.telemetry); }},
       {"pool", "warm", [](Node v, Config& c) { return ReadCount(v, c.pool.warm); }},
       {"pool", "max_warm", [](Node v, Config& c) { return ReadCount(v, c.pool.max_warm); }},
       {"pool", "start_timeout", [](Node v, Config& c) { return ReadTime(v, c.pool.start_timeout); }},

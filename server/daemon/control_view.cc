@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "server/common/strings.h"
+#include "server/daemon/telemetry_view.h"
 #include "server/daemon/users.h"
 
 namespace flagos::daemon {
@@ -86,6 +87,7 @@ void Show(const Supervisor& supervisor, v1::ListDevicesResponse* to) {
     device.set_sessions(sessions);
     device.set_memory_used(used);
     device.set_busy_ratio(std::min(busy, 1.0));
+    Show(supervisor.telemetry(), entry.record, device);
   }
 }
 

@@ -2,78 +2,18 @@
 #include "server/daemon/executor_spec.h"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <string_view>
+#include <utility>
 
 #include "proto/socket/unix_socket.h"
 #include "server/common/fd.h"
 #include "server/common/status.h"
 #include "server/common/strings.h"
-
-extern char** environ;
+#include "server/daemon/child_process.h"
 
 namespace flagos::daemon {
-namespace {
-
-constexpr int kChildChannelFd = 3;
-
-// What concerns flagosd or its client alone.
-constexpr std::array<std::string_view, 6> kNotInherited = {"NOTIFY_SOCKET=", "LISTEN_",  "WATCHDOG_",
-                                                           "FLAGOS_TOKEN=",  "FLAGOSD_", "FLAGOS_ENDPOINT="};
-
-std::vector<char*> ChildEnvironment() {
-  std::vector<char*> environment;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
-    if (std::none_of(kNotInherited.begin(), kNotInherited.end(),
-                     [&](auto prefix) { return text.starts_with(prefix); })) {
-      environment.push_back(*entry);
-    }
-  }
-  environment.push_back(nullptr);
-  return environment;
-}
-
-// posix_spawn's two objects, with their ends.
-struct SpawnSettings {
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-  SpawnSettings() {
-    posix_spawn_file_actions_init(&files);
-    posix_spawnattr_init(&attributes);
-  }
-  ~SpawnSettings() {
-    posix_spawn_file_actions_destroy(&files);
-    posix_spawnattr_destroy(&attributes);
-  }
-};
-
-void Prepare(SpawnSettings& settings, int channel, int output) {
-  posix_spawn_file_actions_addopen(&settings.files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&settings.files, output, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&settings.files, output, STDERR_FILENO);
-  posix_spawn_file_actions_adddup2(&settings.files, channel, kChildChannelFd);
-  posix_spawn_file_actions_addclosefrom_np(&settings.files, kChildChannelFd + 1);
-
-  // SIGPIPE stays ignored: an executor that prints after flagosd is gone must live on.
-  sigset_t none, defaults;
-  sigemptyset(&none);
-  sigfillset(&defaults);
-  sigdelset(&defaults, SIGPIPE);
-  posix_spawnattr_setsigmask(&settings.attributes, &none);
-  posix_spawnattr_setsigdefault(&settings.attributes, &defaults);
-  posix_spawnattr_setflags(&settings.attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
-}
-
-}  // namespace
 
 ExecutorSpec ExecutorSpec::From(const Config& config, DeviceSet devices) {
   ExecutorSpec spec{.program = config.executor,
@@ -114,32 +54,10 @@ absl::StatusOr<SpawnedExecutor> Spawn(const ExecutorSpec& spec) {
   FLAGOS_RETURN_IF_ERROR(SetNonBlocking(ours.get()));
   FLAGOS_RETURN_IF_ERROR(SetNonBlocking(output.get()));
 
-  SpawnSettings settings;
-  Prepare(settings, theirs.get(), child_output.get());
-  const std::vector<std::string> arguments = spec.arguments(kChildChannelFd);
-  std::vector<char*> argv;
-  argv.reserve(arguments.size() + 1);
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  const std::vector<char*> environment = ChildEnvironment();
-  pid_t pid = -1;
-  const int error =
-      ::posix_spawn(&pid, spec.program.c_str(), &settings.files, &settings.attributes, argv.data(), environment.data());
-  if (error != 0) {
-    return SystemError(error, Cat("cannot start the executor ", spec.program),
-                       "install flagos-executor beside flagosd, or name it with --executor");
-  }
-  // Our own child, not reaped yet: its number cannot be another process's.
-  UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (!pidfd) {
-    const int failure = errno;
-    ::kill(pid, SIGKILL);
-    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {  // no pidfd will tell of it
-    }
-    return SystemError(failure, "cannot watch the executor",
-                       "raise the limit of open files; a kernel of 5.4 is needed");
-  }
-  return SpawnedExecutor{pid, std::move(pidfd), std::move(ours), std::move(output)};
+  auto child = StartChild(spec.arguments(kChildChannelFd), theirs.get(), child_output.get(), "the executor",
+                          "install flagos-executor beside flagosd, or name it with --executor");
+  if (!child.ok()) return child.status();
+  return SpawnedExecutor{child->pid, std::move(child->pidfd), std::move(ours), std::move(output)};
 }
 
 }  // namespace flagos::daemon

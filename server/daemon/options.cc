@@ -88,6 +88,7 @@ void Overlay(const Flags& flags, Config& config, std::vector<std::string>& error
   const fs::path here = fs::path(OwnExecutable()).parent_path();
   config.vendor_dir = flags.vendor_dir.value_or((here.parent_path() / "vendors").string());
   config.executor = flags.executor.value_or((here / "flagos-executor").string());
+  config.monitor = (here / "flagos-monitor").string();
   config.embedded = flags.embedded;
   config.connection_fd = flags.connection_fd;
   config.ready_fd = flags.ready_fd;

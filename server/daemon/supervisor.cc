@@ -51,6 +51,7 @@ Supervisor::Supervisor(EventLoop& loop, const Config& config)
       pool_(loop, config,
             {.ready = [this](const ExecutorProcess& e) { devices_.update(e.device_set(), e.vendor(), e.devices()); },
              .failed = [this](const DeviceSet&, const absl::Status& status) { devices_.fail(status); }}),
+      telemetry_(loop, config),
       leases_(loop) {
   leases_.on_end([this](const Lease& lease) { pool_.drop(lease.devices); });
 }
@@ -58,6 +59,7 @@ Supervisor::Supervisor(EventLoop& loop, const Config& config)
 void Supervisor::start() {
   pool_.keep(devices_.default_set());
   pool_.probe(devices_.default_set());
+  telemetry_.start();
 }
 
 void Supervisor::attach(const AttachRequest& request, const AttachTerms& terms, ClientConnection connection,
@@ -320,6 +322,7 @@ void Supervisor::stop(Stop how, std::function<void()> done) {
       session->end("flagosd stopped", kDrainGrace);
     }
   }
+  telemetry_.stop();
   devices_.fail(absl::UnavailableError(kStopping));
   // Executors that the kernel cannot end are left to it.
   stop_deadline_ = loop_.after(kDrainGrace + kStopSlack, [this] {

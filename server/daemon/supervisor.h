@@ -16,6 +16,7 @@
 #include "server/daemon/executor_pool.h"
 #include "server/daemon/lease.h"
 #include "server/daemon/session.h"
+#include "server/daemon/telemetry.h"
 
 namespace flagos::daemon {
 
@@ -33,7 +34,7 @@ class Supervisor final : public SessionObserver {
 
   Supervisor(EventLoop& loop, const Config& config);
 
-  // Starts the first executors, from which the devices become known.
+  // Starts the first executors, from which the devices become known, and what watches devices.
   void start();
 
   // The two attach requests. Both answer on the connection, once the devices are known where that is needed; `handled`
@@ -59,6 +60,7 @@ class Supervisor final : public SessionObserver {
   const std::map<uint64_t, std::unique_ptr<Session>>& sessions() const { return sessions_; }
   const DeviceTable& devices() const { return devices_; }
   const ExecutorPool& pool() const { return pool_; }
+  const Telemetry& telemetry() const { return telemetry_; }
   // Calls `then` once devices are known or cannot be.
   void when_devices_known(std::function<void(const absl::Status&)> then) { devices_.when_known(std::move(then)); }
 
@@ -110,6 +112,7 @@ class Supervisor final : public SessionObserver {
   const Config& config_;
   DeviceTable devices_;
   ExecutorPool pool_;
+  Telemetry telemetry_;
   LeaseTable leases_;
   std::list<Held> held_;
   bool awaits_devices_ = false;  // serve_held() will be called

@@ -17,8 +17,10 @@ flagos_add_test(NAME daemon_parts_test
     daemon_socket_test.cc
     daemon_state_test.cc
     daemon_supervisor_test.cc
+    daemon_telemetry_test.cc
     daemon_units_test.cc
   LIBS flagos_daemon flagos_daemon_harness)
+add_dependencies(daemon_parts_test flagos-monitor flagos_cpu_monitor)
 target_compile_definitions(daemon_parts_test PRIVATE FLAGOS_EXAMPLE_CONFIG="${CMAKE_SOURCE_DIR}/deploy/flagosd.toml")
 
 flagos_add_test(NAME daemon_process_test

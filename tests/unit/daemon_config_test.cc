@@ -46,6 +46,7 @@ TEST_F(ConfigTest, TheExampleHoldsTheDefaults) {
   EXPECT_EQ(config_.devices.vendor, defaults.devices.vendor);
   EXPECT_EQ(config_.devices.count, defaults.devices.count);
   EXPECT_EQ(config_.devices.include, defaults.devices.include);
+  EXPECT_EQ(config_.devices.telemetry, defaults.devices.telemetry);
   EXPECT_EQ(config_.pool.warm, defaults.pool.warm);
   EXPECT_EQ(config_.pool.start_timeout, defaults.pool.start_timeout);
   EXPECT_EQ(config_.session.ring, defaults.session.ring);
@@ -69,6 +70,7 @@ idle_after = "2m"
 vendor = "null"
 count = 4
 include = [0, 2]
+telemetry = "5s"
 [pool]
 warm = 3
 start_timeout = "1500ms"
@@ -90,6 +92,7 @@ options = { name = "x", number = 3 }
   EXPECT_EQ(config_.devices.vendor, "null");
   EXPECT_EQ(config_.devices.count, 4u);
   EXPECT_THAT(config_.devices.include, ElementsAre(0, 2));
+  EXPECT_EQ(config_.devices.telemetry, 5s);
   EXPECT_EQ(config_.pool.warm, 3u);
   EXPECT_EQ(config_.pool.start_timeout, 1500ms);
   EXPECT_EQ(config_.session.ring, 1u << 20);
@@ -169,9 +172,11 @@ TEST_F(ConfigTest, ChecksTheWhole) {
   config_.devices.vendor = "../evil";
   config_.devices.count = 2;
   config_.devices.include = {0, 0, 5};
+  config_.devices.telemetry = 10ms;
   EXPECT_THAT(Validate(config_),
               UnorderedElementsAre(HasSubstr("ring = 3MiB: must be a power of two"), HasSubstr("arena = 1B"),
                                    HasSubstr("vendor = \"../evil\""), HasSubstr("device 0 twice"),
+                                   HasSubstr("telemetry = 10ms: must be 0s (never) or from 100ms to 3600s"),
                                    HasSubstr("device 5, which there is not")));
 }
 

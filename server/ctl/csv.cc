@@ -29,6 +29,9 @@ std::string Title(std::string_view field, Unit unit) {
     case Unit::kBytes: return std::string(field) + (field.ends_with("_bytes") ? "" : "_bytes");
     case Unit::kSeconds: return std::string(field) + "_seconds";
     case Unit::kRatio: return std::string(field) + (field.ends_with("_ratio") ? "" : "_ratio");
+    case Unit::kCelsius: return std::string(field) + "_celsius";
+    case Unit::kWatts: return std::string(field) + "_watts";
+    case Unit::kMegahertz: return std::string(field) + "_mhz";
     case Unit::kText:
     case Unit::kCount: break;
   }
@@ -51,10 +54,7 @@ std::string RenderCsv(const Schema& schema, const std::vector<Column>& columns, 
   }
   for (const Json& row : rows) {
     out += absl::StrJoin(fields, ",",
-                         [&](std::string* to, const std::string& field) {
-                           const auto found = row.find(field);
-                           if (found != row.end()) to->append(Value(*found));
-                         }) +
+                         [&](std::string* to, const std::string& field) { to->append(Value(FindField(row, field))); }) +
            "\r\n";
   }
   return out;

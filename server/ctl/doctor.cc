@@ -51,6 +51,7 @@ absl::Status Examine(const Program& program) {
   Checks checks;
   CheckMachine(checks);
   CheckInstallation(checks);
+  CheckNvidia(checks);
   CheckEnvironment(checks);
   CheckDaemon(program, checks);
   const View& view = program.options.view;

@@ -25,6 +25,20 @@ absl::Status UnknownColumn(const Schema& schema, std::string_view name) {
 
 }  // namespace
 
+const Json& FindField(const Json& row, std::string_view name) {
+  static const Json kNone;
+  const Json* at = &row;
+  while (at->is_object()) {
+    const size_t dot = name.find('.');
+    const auto found = at->find(std::string(name.substr(0, dot)));
+    if (found == at->end()) break;
+    at = &*found;
+    if (dot == std::string_view::npos) return *at;
+    name.remove_prefix(dot + 1);
+  }
+  return kNone;
+}
+
 Unit Schema::unit(std::string_view field) const {
   const auto found = std::ranges::find(fields, field, &Field::name);
   return found == fields.end() ? Unit::kText : found->unit;
@@ -57,10 +71,9 @@ absl::Status SortRows(Listing& listing, const View& view) {
   const std::string_view name = std::string_view(view.sort).substr(descending ? 1 : 0);
   const Column* const column = listing.schema->find(name);
   if (column == nullptr) return UnknownColumn(*listing.schema, name);
-  const std::string key(column->fields.front());
+  const std::string_view key = column->fields.front();
   const auto before = [&](const Json& left, const Json& right) {
-    return descending ? right.value(key, Json()) < left.value(key, Json())
-                      : left.value(key, Json()) < right.value(key, Json());
+    return descending ? FindField(right, key) < FindField(left, key) : FindField(left, key) < FindField(right, key);
   };
   std::ranges::stable_sort(listing.rows, before);
   return absl::OkStatus();
@@ -83,6 +96,9 @@ std::string FormatValue(const Json& value, Unit unit, Units units) {
     case Unit::kBytes: return FormatBytes(value.get<uint64_t>(), units);
     case Unit::kSeconds: return FormatSeconds(value.get<double>(), units);
     case Unit::kRatio: return FormatRatio(value.get<double>(), units);
+    case Unit::kCelsius: return FormatFigure(value.get<double>(), "C", units);
+    case Unit::kWatts: return FormatFigure(value.get<double>(), "W", units);
+    case Unit::kMegahertz: return FormatFigure(value.get<double>(), "MHz", units);
     case Unit::kText:
     case Unit::kCount: break;
   }

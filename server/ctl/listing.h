@@ -16,13 +16,17 @@ namespace flagos::ctl {
 
 using Json = nlohmann::ordered_json;
 
-enum class Unit { kText, kCount, kBytes, kSeconds, kRatio };
+enum class Unit { kText, kCount, kBytes, kSeconds, kRatio, kCelsius, kWatts, kMegahertz };
 
-// A value of a row, by its key in JSON. What is not listed in a schema is text.
+// A value of a row, by its key in JSON, or by keys with dots between them where objects lie in objects. What is not
+// listed in a schema is text.
 struct Field {
   std::string_view name;
   Unit unit;
 };
+
+// The value that such a name names in a row; null where there is none.
+const Json& FindField(const Json& row, std::string_view name);
 
 // A column of a table. Two fields are shown as "used/quota".
 struct Column {

@@ -58,7 +58,7 @@ Json ToJson(const Message& message) {
     const FieldDescriptor* const field = type->field(i);
     Json& value = object[field->name()];
     if (!field->is_repeated()) {
-      value = Value(message, field, 0);
+      if (!field->has_presence() || message.GetReflection()->HasField(message, field)) value = Value(message, field, 0);
       continue;
     }
     value = Json::array();

@@ -9,7 +9,7 @@
 namespace flagos::ctl {
 
 // Every field in the order of its number, under its own name: numbers as numbers, enumerations by their name without
-// the type's prefix ("RUNNING"). A field added to the protocol appears by itself.
+// the type's prefix ("RUNNING"), and null for what is absent. A field added to the protocol appears by itself.
 Json ToJson(const google::protobuf::Message& message);
 
 }  // namespace flagos::ctl

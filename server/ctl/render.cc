@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/ctl/render.h"
 
+#include <absl/strings/str_replace.h>
+
 #include "server/ctl/exit_code.h"
 
 namespace flagos::ctl {
@@ -14,8 +16,8 @@ Json Narrow(const Json& row, const std::vector<Column>& columns, const View& vie
   Json narrow = Json::object();
   for (const Column& column : columns) {
     for (const std::string_view field : column.fields) {
-      const auto found = row.find(std::string(field));
-      if (found != row.end()) narrow[std::string(field)] = *found;
+      const Json::json_pointer place("/" + absl::StrReplaceAll(std::string(field), {{".", "/"}}));
+      narrow[place] = FindField(row, field);
     }
   }
   return narrow;

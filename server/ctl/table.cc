@@ -12,10 +12,11 @@ constexpr size_t kGap = 2;
 
 std::string Cell(const Schema& schema, const Column& column, const Json& row, const View& view) {
   std::string text;
+  const auto absent = [&](std::string_view name) { return FindField(row, name).is_null(); };
+  if (std::ranges::all_of(column.fields, absent)) return FormatValue(Json(), Unit::kText, view.units);
   for (const std::string_view name : column.fields) {
-    const auto found = row.find(std::string(name));
     const Unit unit = schema.unit(name);
-    Json value = found == row.end() ? Json() : *found;
+    Json value = FindField(row, name);
     // The second of two is a limit: 0 says that there is none.
     if (!text.empty()) {
       text += '/';
@@ -27,6 +28,37 @@ std::string Cell(const Schema& schema, const Column& column, const Json& row, co
 }
 
 bool IsNumber(const Schema& schema, const Column& column) { return schema.unit(column.fields.front()) != Unit::kText; }
+
+struct Detail {
+  std::string title, text;
+};
+
+std::string TitleOf(const std::string& name) { return absl::StrReplaceAll(name, {{"_", " "}, {".", " "}}); }
+
+// "pid 4711, memory 1.5GiB": an entry of a list of objects, whose fields begin with `prefix`.
+std::string Entry(const Schema& schema, const Json& object, const std::string& prefix, const View& view) {
+  std::string text;
+  for (const auto& [name, value] : object.items()) {
+    text +=
+        (text.empty() ? "" : ", ") + TitleOf(name) + " " + FormatValue(value, schema.unit(prefix + name), view.units);
+  }
+  return text;
+}
+
+// A line for each value; objects are entered, and each object of a list has a line.
+void AddDetails(const Schema& schema, const Json& object, const std::string& prefix, const View& view,
+                std::vector<Detail>& details) {
+  for (const auto& [key, value] : object.items()) {
+    const std::string name = prefix + key;
+    if (value.is_object()) {
+      AddDetails(schema, value, name + ".", view, details);
+    } else if (value.is_array() && !value.empty() && value.front().is_object()) {
+      for (const Json& entry : value) details.push_back({TitleOf(name), Entry(schema, entry, name + ".", view)});
+    } else {
+      details.push_back({TitleOf(name), FormatValue(value, schema.unit(name), view.units)});
+    }
+  }
+}
 
 }  // namespace
 
@@ -62,13 +94,13 @@ std::string RenderTable(const Schema& schema, const std::vector<Column>& columns
 }
 
 std::string RenderDetails(const Schema& schema, const Json& row, const View& view) {
+  std::vector<Detail> details;
+  AddDetails(schema, row, "", view, details);
   size_t width = 0;
-  for (const auto& [name, value] : row.items()) width = std::max(width, name.size());
+  for (const Detail& detail : details) width = std::max(width, detail.title.size());
   std::string out;
-  for (const auto& [name, value] : row.items()) {
-    const std::string title = absl::StrReplaceAll(name, {{"_", " "}});
-    out += title + std::string(width - title.size() + kGap, ' ') + FormatValue(value, schema.unit(name), view.units) +
-           "\n";
+  for (const Detail& detail : details) {
+    out += detail.title + std::string(width - detail.title.size() + kGap, ' ') + detail.text + "\n";
   }
   return out;
 }

@@ -53,6 +53,11 @@ std::string FormatRatio(double ratio, Units units) {
   return units == Units::kRaw ? absl::StrFormat("%.4f", ratio) : absl::StrFormat("%.0f%%", ratio * 100);
 }
 
+std::string FormatFigure(double value, std::string_view unit, Units units) {
+  if (units == Units::kRaw) return absl::StrFormat("%.1f", value);
+  return absl::StrFormat("%.0f", value) + std::string(unit);
+}
+
 std::string FormatTime(double unix_seconds) {
   if (!(unix_seconds > 0)) return {};
   return absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ", absl::UnixEpoch() + absl::Seconds(unix_seconds),

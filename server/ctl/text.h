@@ -23,6 +23,8 @@ std::string FormatBytes(uint64_t bytes, Units units);
 std::string FormatSeconds(double seconds, Units units);
 // "42%"; raw: "0.4200".
 std::string FormatRatio(double ratio, Units units);
+// "65W"; raw: "65.3", without its unit.
+std::string FormatFigure(double value, std::string_view unit, Units units);
 // RFC 3339 in UTC; empty for 0.
 std::string FormatTime(double unix_seconds);
 

@@ -23,6 +23,7 @@ TEST(Doctor, EveryProblemComesWithAdvice) {
   Checks checks;
   CheckMachine(checks);
   CheckInstallation(checks);
+  CheckNvidia(checks);
   CheckEnvironment(checks);
   EXPECT_GE(checks.size(), 6u);
   for (const Check& check : checks) {
@@ -67,6 +68,7 @@ TEST_F(Installation, TellsWhatIsMissing) {
   CheckInstallationIn(folder, checks);
   EXPECT_EQ(Find(checks, "flagosd")->verdict, Verdict::kFail);
   EXPECT_EQ(Find(checks, "flagos-executor")->verdict, Verdict::kFail);
+  EXPECT_EQ(Find(checks, "flagos-monitor")->verdict, Verdict::kFail);
   EXPECT_EQ(Find(checks, "vendors")->verdict, Verdict::kFail);
   write("bin/flagosd", "");
   checks.clear();

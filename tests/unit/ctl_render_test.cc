@@ -62,9 +62,34 @@ TEST(Table, IsOnlyItsHeadersWhereThereIsNothing) {
 TEST(Table, ShowsDevices) {
   const Listing devices = {&DeviceSchema(), {ToJson(testing::DeviceOf(0)), ToJson(testing::DeviceOf(1))}};
   EXPECT_EQ(List({}, devices),
-            "DEV  MODEL  HEALTH   MEM-USED  MEM-TOTAL  COMPUTE%  SESS  WARM\n"
-            "  0  CPU    HEALTHY    1.5GiB      16GiB       50%     1     1\n"
-            "  1  CPU    HEALTHY        0B      16GiB        0%     0     1\n");
+            "DEV  MODEL  HEALTH   MEM-USED  MEM-TOTAL  COMPUTE%  UTIL  TEMP  POWER  SESS  WARM\n"
+            "  0  CPU    HEALTHY    1.5GiB      16GiB       50%     -     -      -     1     1\n"
+            "  1  CPU    HEALTHY        0B      16GiB        0%     -     -      -     0     1\n");
+}
+
+TEST(Table, ShowsWhatDevicesTell) {
+  const Listing devices = {&DeviceSchema(), {ToJson(testing::WatchedDevice()), ToJson(testing::DeviceOf(1))}};
+  View view = In(Format::kWide);
+  view.fields = {"dev", "util", "temp", "power", "dev-mem", "sm-clock", "mem-clock", "held-by", "ecc", "mode", "read"};
+  EXPECT_EQ(List(view, devices),
+            "DEV  UTIL  TEMP     POWER     DEV-MEM  SM-CLOCK  MEM-CLOCK  HELD-BY  ECC  MODE   READ\n"
+            "  0   42%   41C  65W/700W  3GiB/16GiB  345MHz/-          -  none       0  -     250ms\n"
+            "  1     -     -         -           -         -          -  -          -  -         -\n");
+  view.fields = {"dev"};
+  view.headers = false;
+  view.sort = "-temp";
+  EXPECT_EQ(List(view, {&DeviceSchema(), {ToJson(testing::DeviceOf(1)), ToJson(testing::WatchedDevice())}}), "0\n1\n");
+}
+
+TEST(Details, EnterWhatDevicesTell) {
+  const auto text = RenderItem(DeviceSchema(), ToJson(testing::WatchedDevice()), {});
+  ASSERT_TRUE(text.ok());
+  for (const char* const line : {"telemetry temperature         41C\n", "telemetry power limit         700W\n",
+                                 "telemetry driver              -\n", "telemetry mig                 no\n",
+                                 "telemetry processes           pid 4712, memory 1.5GiB\n",
+                                 "telemetry processes           pid 4713, memory -\n"}) {
+    EXPECT_NE(text->find(line), std::string::npos) << line << *text;
+  }
 }
 
 TEST(Table, NeverSteersTheTerminal) {
@@ -102,6 +127,31 @@ TEST(Csv, FollowsRfc4180) {
             "id,devices,memory_used_bytes,memory_quota_bytes,idle_seconds,program\r\n"
             "s1,0 1,1610612736,8589934592,0.25,\"train.py, \"\"fast\"\"\"\r\n"
             "s12,,0,0,0.0,evil\x1b[2J\r\n");
+}
+
+TEST(Csv, NamesTheUnitsOfFigures) {
+  View view = In(Format::kCsv);
+  view.fields = {"dev", "util", "temp", "power", "sm-clock"};
+  EXPECT_EQ(List(view, {&DeviceSchema(), {ToJson(testing::WatchedDevice()), ToJson(testing::DeviceOf(1))}}),
+            "index,telemetry.utilisation_ratio,telemetry.temperature_celsius,telemetry.power_watts,"
+            "telemetry.power_limit_watts,telemetry.sm_clock_mhz,telemetry.sm_clock_max_mhz\r\n"
+            "0,0.42,41.0,65.25,700.0,345.0,\r\n"
+            "1,,,,,,\r\n");
+}
+
+TEST(JsonText, KeepsObjectsInObjectsAndTellsWhatIsAbsent) {
+  View view = In(Format::kJson);
+  const Listing devices = {&DeviceSchema(), {ToJson(testing::WatchedDevice()), ToJson(testing::DeviceOf(1))}};
+  const Json items = Json::parse(List(view, devices)).at("items");
+  EXPECT_EQ(items.at(0).at("telemetry").at("power"), 65.25);
+  EXPECT_EQ(items.at(0).at("telemetry").at("ecc_uncorrected"), 0);
+  EXPECT_EQ(items.at(0).at("telemetry").at("ecc_corrected"), nullptr);
+  EXPECT_EQ(items.at(0).at("telemetry").at("processes").at(1).at("memory"), nullptr);
+  EXPECT_EQ(items.at(1).at("telemetry"), nullptr);
+  view.fields = {"dev", "temp"};
+  const Json narrow = Json::parse(List(view, devices)).at("items");
+  EXPECT_EQ(narrow.at(0), (Json{{"index", 0}, {"telemetry", {{"temperature", 41.0}}}}));
+  EXPECT_EQ(narrow.at(1), (Json{{"index", 1}, {"telemetry", {{"temperature", nullptr}}}}));
 }
 
 TEST(JsonText, HasTheEnvelopeAndBaseUnits) {

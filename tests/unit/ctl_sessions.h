@@ -64,4 +64,26 @@ inline v1::Device DeviceOf(uint32_t index) {
   return device;
 }
 
+// A device of which much is told.
+inline v1::Device WatchedDevice() {
+  v1::Device device = DeviceOf(0);
+  v1::DeviceTelemetry& telemetry = *device.mutable_telemetry();
+  telemetry.set_age(0.25);
+  telemetry.set_utilisation(0.42);
+  telemetry.set_memory_used(3ull << 30);
+  telemetry.set_memory_total(16ull << 30);
+  telemetry.set_temperature(41);
+  telemetry.set_power(65.25);
+  telemetry.set_power_limit(700);
+  telemetry.set_sm_clock(345);
+  telemetry.set_clocks_held("none");
+  telemetry.set_ecc_uncorrected(0);
+  telemetry.set_mig(false);
+  v1::DeviceProcess& process = *telemetry.add_processes();
+  process.set_pid(4712);
+  process.set_memory(1536u << 20);
+  telemetry.add_processes()->set_pid(4713);
+  return device;
+}
+
 }  // namespace flagos::testing

@@ -35,6 +35,9 @@ void CheckEnvironment(Checks& checks);
 // The daemon at the endpoint: reachable, of a version in common, its devices, executors and sessions.
 void CheckDaemon(const Program& program, Checks& checks);
 
+// What an NVIDIA GPU needs of this machine; says nothing where the vendor cuda is not installed.
+void CheckNvidia(Checks& checks);
+
 // Of one installation, and for tests: `folder` holds bin and vendors.
 void CheckInstallationIn(const std::string& folder, Checks& checks);
 

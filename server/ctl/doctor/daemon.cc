@@ -40,6 +40,9 @@ void CheckDevices(const Client& client, Checks& checks) {
     return checks.push_back(
         {"devices", Verdict::kFail, "flagosd has none", "see its log, and [devices] of its configuration"});
   }
+  if (const std::string& problem = response->devices(0).telemetry().problem(); !problem.empty()) {
+    checks.push_back({"figures of devices", Verdict::kWarn, problem, "flagosd goes on without them; see its log"});
+  }
   uint32_t warm = 0;
   for (const v1::Device& device : response->devices()) {
     warm += device.warm_executors();

@@ -52,7 +52,7 @@ Check Vendor(const fs::path& folder) {
 }  // namespace
 
 void CheckInstallationIn(const std::string& folder, Checks& checks) {
-  for (const char* const program : {"flagosd", "flagos-executor"})
+  for (const char* const program : {"flagosd", "flagos-executor", "flagos-monitor"})
     checks.push_back(CheckProgram(fs::path(folder) / "bin" / program));
   std::error_code error;
   std::vector<fs::path> vendors;

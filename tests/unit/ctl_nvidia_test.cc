@@ -84,6 +84,11 @@ TEST_F(Nvidia, TellsLibrariesThatAreMissing) {
   expect("libcuda.so.1", Verdict::kFail, "cannot open libcuda.so.1");
   missing_ = {"libnvidia-ml.so.1"};
   expect("libnvidia-ml.so.1", Verdict::kWarn, "cannot open");
+  machine_.readings = absl::UnavailableError("for that reason");
+  expect("libnvidia-ml.so.1", Verdict::kWarn, "cannot open");  // once is enough
+}
+
+TEST_F(Nvidia, NeedsNcclForSeveralDevicesOnly) {
   missing_ = {"libnccl.so.2"};
   expect("libnccl.so.2", Verdict::kWarn, "cannot open");
 }

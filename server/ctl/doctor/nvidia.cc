@@ -25,6 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kVendor = "cuda";
+constexpr const char* kNvml = "libnvidia-ml.so.1";
 constexpr int kOldestDriver = 580;  // for CUDA 13
 
 // "580.65.06" of /proc/driver/nvidia/version, or as NVML says it; empty: neither does.
@@ -66,7 +67,7 @@ void CheckLibraries(const NvidiaMachine& machine, Checks& checks) {
   static constexpr Library kLibraries[] = {
       {"libcuda.so.1", Verdict::kFail,
        "install the NVIDIA driver's libraries; in a container, give it the GPU (docker run --gpus all)"},
-      {"libnvidia-ml.so.1", Verdict::kWarn,
+      {kNvml, Verdict::kWarn,
        "without it flagosctl shows no figures of GPUs; it comes with the driver (NVIDIA_DRIVER_CAPABILITIES=utility)"},
       {"libnccl.so.2", Verdict::kWarn,
        "needed only for jobs on several devices; a PyTorch from pip has one of its own, which is not looked at here"},
@@ -97,6 +98,8 @@ void CheckNodes(const NvidiaMachine& machine, Checks& checks) {
 
 void CheckModes(const NvidiaMachine& machine, Checks& checks) {
   if (!machine.readings.ok()) {
+    const auto says_why = [](const Check& check) { return check.name == kNvml && check.verdict != Verdict::kOk; };
+    if (std::ranges::any_of(checks, says_why)) return;
     checks.push_back({"figures of GPUs", Verdict::kWarn, std::string(machine.readings.status().message()),
                       "flagosd works without them, and says the same in its log"});
     return;

@@ -82,18 +82,40 @@ void CheckLibraries(const NvidiaMachine& machine, Checks& checks) {
   }
 }
 
-void CheckNodes(const NvidiaMachine& machine, Checks& checks) {
-  for (const char* const node : {"/dev/nvidiactl", "/dev/nvidia0"}) {
-    if (::access((machine.root + node).c_str(), R_OK | W_OK) == 0) {
-      checks.push_back({node, Verdict::kOk, "can be opened", ""});
-    } else if (errno == ENOENT) {
-      checks.push_back({node, Verdict::kFail, "is not there",
-                        "run nvidia-smi once as root, which makes it; in a container, give it the GPU"});
-    } else {
-      checks.push_back({node, Verdict::kFail, absl::StrCat("this user cannot open it: ", std::strerror(errno)),
-                        "let flagosd's user read and write it (its group, or the driver's NVreg_DeviceFileMode)"});
+// Whether this user can open a device node.
+void CheckNode(const NvidiaMachine& machine, const std::string& node, Checks& checks) {
+  if (::access((machine.root + node).c_str(), R_OK | W_OK) == 0) {
+    checks.push_back({node, Verdict::kOk, "can be opened", ""});
+  } else if (errno == ENOENT) {
+    checks.push_back({node, Verdict::kFail, "is not there",
+                      "run nvidia-smi once as root, which makes it; in a container, give it the GPU"});
+  } else {
+    checks.push_back({node, Verdict::kFail, absl::StrCat("this user cannot open it: ", std::strerror(errno)),
+                      "let flagosd's user read and write it (its group, or the driver's NVreg_DeviceFileMode)"});
+  }
+}
+
+// "/dev/nvidia0" and so on: a container may have any of them.
+std::vector<std::string> GpuNodes(const NvidiaMachine& machine) {
+  constexpr absl::string_view kPrefix = "nvidia";
+  std::error_code error;
+  std::vector<std::string> nodes;
+  for (fs::directory_iterator at(machine.root + "/dev", error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename();
+    int number = 0;
+    if (absl::StartsWith(name, kPrefix) && absl::SimpleAtoi(name.substr(kPrefix.size()), &number)) {
+      nodes.push_back("/dev/" + name);
     }
   }
+  std::ranges::sort(nodes);
+  return nodes;
+}
+
+void CheckNodes(const NvidiaMachine& machine, Checks& checks) {
+  CheckNode(machine, "/dev/nvidiactl", checks);
+  std::vector<std::string> nodes = GpuNodes(machine);
+  if (nodes.empty()) nodes.emplace_back("/dev/nvidia0");
+  for (const std::string& node : nodes) CheckNode(machine, node, checks);
 }
 
 void CheckModes(const NvidiaMachine& machine, Checks& checks) {

@@ -170,8 +170,8 @@ void CheckVisible(const NvidiaMachine& machine, Checks& checks) {
     const std::string word(absl::StripAsciiWhitespace(part));
     if (Names(*machine.readings, word)) continue;
     checks.push_back({kVariable, Verdict::kWarn,
-                      absl::StrCat("names \"", word, "\", and there are ", machine.readings->size(),
-                                   " GPUs without that one: CUDA ignores it and what comes after it"),
+                      absl::StrCat("names \"", word, "\", which is none of the GPUs here (", machine.readings->size(),
+                                   "): CUDA ignores it and what comes after it"),
                       "correct it where flagosd is started; nvidia-smi -L lists the GPUs"});
     return;
   }

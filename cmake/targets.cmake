@@ -84,8 +84,8 @@ function(flagos_add_vendor)
   install(FILES "${folder}/manifest.toml" ${arg_ARGS} DESTINATION vendors/${arg_NAME})
 endfunction()
 
-# Another shared library of a vendor, as a kernel library or a monitor: build/vendors/VENDOR/libflagos_NAME.so, installed. Target:
-# flagos_NAME.
+# Another shared library of a vendor, as a kernel library or a monitor: build/vendors/VENDOR/libflagos_NAME.so, installed.
+# Target: flagos_NAME.
 function(flagos_add_vendor_library)
   _flagos_parse("")
   set(target flagos_${arg_NAME})

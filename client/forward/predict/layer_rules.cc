@@ -67,11 +67,13 @@ bool GroupNorm(Arguments arguments, Outcome& outcome) {
 bool BatchNorm(Arguments arguments, Outcome& outcome) {
   const at::Tensor& input = TensorAt(arguments, 0);
   if (!IsFullPrecision(input) || input.dim() < 2 || !input.is_non_overlapping_and_dense()) return false;
+  // Without training, the statistics that it saves have no entry on the CPU and all of them on CUDA.
+  if (!arguments[5].toBool()) return false;
   for (const size_t i : {1, 2, 3, 4}) {
     const at::Tensor& parameter = TensorAt(arguments, i);
     if (parameter.defined() && (parameter.dtype() != input.dtype() || parameter.numel() != input.size(1))) return false;
   }
-  const int64_t channels = arguments[5].toBool() ? input.size(1) : 0;
+  const int64_t channels = input.size(1);
   outcome.outputs = {OutputLike(input), NewOutput({channels}, input.scalar_type()),
                      NewOutput({channels}, input.scalar_type())};
   return true;

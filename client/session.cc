@@ -95,7 +95,8 @@ std::vector<std::byte> Session::request(RecordHeader header, std::span<const std
   }
   if (sequence != nullptr) *sequence = sent;
   std::vector<std::byte> bytes;
-  if (!replies_->wait(target.slot, sent, bytes)) throw_lost();
+  const uint64_t watch = header.kind == static_cast<uint16_t>(RecordKind::kFence) ? DeviceWatchNanoseconds() : 0;
+  if (!replies_->wait(target.slot, sent, bytes, watch)) throw_lost();
   return open_reply(bytes);
 }
 

@@ -13,7 +13,7 @@ namespace flagos {
 namespace {
 
 constexpr uint64_t kDefaultSpin = 50'000;
-constexpr uint64_t kDefaultDeviceSpin = 10'000'000;
+constexpr uint64_t kDefaultWatch = 10'000'000;
 constexpr uint64_t kMaxSpin = 10'000'000;
 constexpr int kCoresToSpare = 4;
 
@@ -22,16 +22,18 @@ const uint32_t* LowHalf(const std::atomic<uint64_t>& word) {
   return reinterpret_cast<const uint32_t*>(&word);
 }
 
-uint64_t ReadSpin(bool device) {
+int Cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  return ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : kCoresToSpare;
+}
+
+uint64_t ReadSpin() {
   if (const char* text = std::getenv("FLAGOS_SPIN_US")) {
     const uint64_t spin = std::strtoull(text, nullptr, 10) * 1000;
     return spin < kMaxSpin ? spin : kMaxSpin;
   }
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return kDefaultSpin;
-  if (CPU_COUNT(&cores) < 2) return 0;
-  return device && CPU_COUNT(&cores) >= kCoresToSpare ? kDefaultDeviceSpin : kDefaultSpin;
+  return Cores() < 2 ? 0 : kDefaultSpin;
 }
 
 }  // namespace
@@ -55,13 +57,14 @@ uint64_t MonotonicNanoseconds() {
 }
 
 uint64_t SpinNanoseconds() {
-  static const uint64_t spin = ReadSpin(/*device=*/false);
+  static const uint64_t spin = ReadSpin();
   return spin;
 }
 
-uint64_t DeviceSpinNanoseconds() {
-  static const uint64_t spin = ReadSpin(/*device=*/true);
-  return spin;
+uint64_t DeviceWatchNanoseconds() {
+  static const uint64_t watch =
+      std::getenv("FLAGOS_SPIN_US") == nullptr && Cores() >= kCoresToSpare ? kDefaultWatch : 0;
+  return watch;
 }
 
 }  // namespace flagos

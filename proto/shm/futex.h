@@ -31,9 +31,9 @@ uint64_t MonotonicNanoseconds();
 // How long to spin before sleeping, in nanoseconds; 0 where this process may use one core only, since then spinning
 // keeps the peer from running. FLAGOS_SPIN_US overrides it in either process.
 uint64_t SpinNanoseconds();
-// The same for a client that waits for its device, which an in-process device's driver spins for as long as it takes:
-// longer where this process has cores to spare, for a thread that sleeps comes back late.
-uint64_t DeviceSpinNanoseconds();
+// How long to watch for a device after that, where a driver in process would spin for as long as it takes: a thread
+// that sleeps comes back late. 0 where this process has no cores to spare. FLAGOS_SPIN_US overrides the sum.
+uint64_t DeviceWatchNanoseconds();
 
 // Spins until `ready()` or for `nanoseconds`; true if ready. Once in 64 turns the core is offered to others, for the
 // peer may be waiting for this very core (the scheduler likes to wake a process where its waker runs), and the clock is
@@ -50,6 +50,20 @@ bool SpinUntil(Ready&& ready, uint64_t nanoseconds) {
     }
     ::sched_yield();
     if (ready()) return true;
+  } while (MonotonicNanoseconds() < deadline);
+  return false;
+}
+
+// The same without offering the core: for a wait that is all that its thread has to do.
+template <class Ready>
+bool WatchUntil(Ready&& ready, uint64_t nanoseconds) {
+  if (nanoseconds == 0) return ready();
+  const uint64_t deadline = MonotonicNanoseconds() + nanoseconds;
+  do {
+    for (int turn = 0; turn < 64; ++turn) {
+      if (ready()) return true;
+      CpuRelax();
+    }
   } while (MonotonicNanoseconds() < deadline);
   return false;
 }

@@ -82,10 +82,10 @@ void ReplyReader::release(uint32_t slot) {
   released_.notify_one();
 }
 
-bool ReplyReader::wait(uint32_t slot, uint64_t sequence, std::vector<std::byte>& bytes) {
+bool ReplyReader::wait(uint32_t slot, uint64_t sequence, std::vector<std::byte>& bytes, uint64_t watch) {
   const std::byte* const at = SlotAt(region_, slot);
   const auto* const head = reinterpret_cast<const ReplySlot*>(at);
-  if (!wait_word(head->sequence, sequence)) return false;
+  if (!wait_word(head->sequence, sequence, watch)) return false;
   const uint32_t size = std::min(head->size.load(std::memory_order_relaxed), kMaxReplyBytes);
   bytes.assign(at + sizeof(ReplySlot), at + sizeof(ReplySlot) + size);
   return true;
@@ -99,9 +99,9 @@ bool ReplyReader::is_complete(uint32_t stream, uint64_t sequence) const {
   return page_->completed[stream].load(std::memory_order_acquire) >= sequence;
 }
 
-bool ReplyReader::wait_word(const std::atomic<uint64_t>& word, uint64_t sequence) {
+bool ReplyReader::wait_word(const std::atomic<uint64_t>& word, uint64_t sequence, uint64_t watch) {
   const auto ready = [&] { return word.load(std::memory_order_acquire) >= sequence; };
-  if (SpinUntil(ready, DeviceSpinNanoseconds())) return true;
+  if (SpinUntil(ready, SpinNanoseconds()) || WatchUntil(ready, watch)) return true;
   bool alive = true;
   client_->sleepers.fetch_add(1, std::memory_order_seq_cst);
   for (;;) {

@@ -48,7 +48,8 @@ class ReplyReader {
   void release(uint32_t slot);
 
   // Waits until the record `sequence` is answered in `slot` and copies the answer; false: the executor is gone.
-  bool wait(uint32_t slot, uint64_t sequence, std::vector<std::byte>& bytes);
+  // `watch`: nanoseconds to keep the core before sleeping, once spinning is over.
+  bool wait(uint32_t slot, uint64_t sequence, std::vector<std::byte>& bytes, uint64_t watch = 0);
   // Waits until a stream's completion word has reached `sequence`; false: the executor is gone.
   bool wait_complete(uint32_t stream, uint64_t sequence);
   bool is_complete(uint32_t stream, uint64_t sequence) const;
@@ -56,7 +57,7 @@ class ReplyReader {
   const ExecutorPage& page() const { return *page_; }
 
  private:
-  bool wait_word(const std::atomic<uint64_t>& word, uint64_t sequence);
+  bool wait_word(const std::atomic<uint64_t>& word, uint64_t sequence, uint64_t watch = 0);
 
   ClientPage* const client_;
   const std::span<const std::byte> region_;

@@ -26,6 +26,24 @@ def test_a_training_step_is_predicted_rightly() -> None:
     assert run(CHECKED, "embedded", FLAGOS_CHECK_PREDICTIONS="1").strip() == "True", "every call waits"
 
 
+def test_losses_of_one_element_with_deterministic_algorithms() -> None:
+    """PyTorch fills what it resizes then, which once was memory that a prediction does not have."""
+    program = """
+        import torch
+        import torch.nn.functional as F
+        torch.use_deterministic_algorithms(True)
+        for loss in (F.mse_loss, F.smooth_l1_loss, F.huber_loss, F.l1_loss):
+            for shape in ((), (1,), (3, 2), (0,)):
+                for reduction in ("none", "mean", "sum"):
+                    a, b = torch.rand(2, *shape)
+                    ours, theirs = (loss(a.to(d), b.to(d), reduction=reduction) for d in ("flagos", "cpu"))
+                    assert ours.shape == theirs.shape
+                    assert torch.equal(ours.cpu().nan_to_num(7), theirs.nan_to_num(7)), (loss, shape, reduction)
+        """
+    for checked in ("0", "1"):
+        run(program, "embedded", FLAGOS_CHECK_PREDICTIONS=checked)
+
+
 def test_no_false_alarms() -> None:
     """Of results that are no tensors, and of sparse operands, which nobody predicts."""
     program = """

@@ -57,10 +57,31 @@
 #include <ATen/ops/sub_meta.h>
 #include <ATen/ops/xlogy_meta.h>
 
+#include <ATen/core/Reduction.h>
+
+#include <vector>
+
 #include "client/forward/predict/structured.h"
 #include "client/forward/predict/tables.h"
 
 namespace flagos::client {
+namespace {
+
+// (self, target, reduction, ...) -> loss. PyTorch's meta functions resize what is reduced, and with deterministic
+// algorithms a resized tensor is filled, for which a twin has no memory: they are asked for the loss of each element.
+template <class Meta>
+bool PredictLoss(Arguments arguments, Outcome& outcome) {
+  constexpr size_t kReduction = 2;
+  const int64_t reduction = arguments[kReduction].toInt();
+  if (reduction < at::Reduction::None || reduction >= at::Reduction::END) return false;
+  std::vector<c10::IValue> each(arguments.begin(), arguments.end());
+  each[kReduction] = static_cast<int64_t>(at::Reduction::None);
+  const at::Tensor loss = RunMeta<Meta>(each)[0];
+  outcome.outputs = {reduction == at::Reduction::None ? NewOutput(loss) : NewOutput({}, loss.scalar_type())};
+  return true;
+}
+
+}  // namespace
 
 void AddBinary(PredictorRows& rows) {
   using namespace at::meta;  // NOLINT(build/namespaces)
@@ -107,7 +128,7 @@ void AddBinary(PredictorRows& rows) {
   AddStructured<structured_lt_Tensor>(rows, "lt", "Tensor", "Tensor_out");
   AddStructured<structured_maximum>(rows, "maximum");
   AddStructured<structured_minimum>(rows, "minimum");
-  AddStructured<structured_mse_loss>(rows, "mse_loss");
+  rows.emplace_back("aten::mse_loss", &PredictLoss<structured_mse_loss>);
   AddStructured<structured_mul_Tensor>(rows, "mul", "Tensor");
   AddStructured<structured_ne_Scalar>(rows, "ne", "Scalar", "Scalar_out");
   AddStructured<structured_ne_Tensor>(rows, "ne", "Tensor", "Tensor_out");
@@ -116,7 +137,7 @@ void AddBinary(PredictorRows& rows) {
   AddStructured<structured_pow_Scalar>(rows, "pow", "Scalar", "Scalar_out");
   AddStructured<structured_pow_Tensor_Scalar>(rows, "pow", "Tensor_Scalar", "Tensor_Scalar_out");
   AddStructured<structured_remainder_Tensor>(rows, "remainder", "Tensor", "Tensor_out");
-  AddStructured<structured_smooth_l1_loss>(rows, "smooth_l1_loss");
+  rows.emplace_back("aten::smooth_l1_loss", &PredictLoss<structured_smooth_l1_loss>);
   AddStructured<structured_special_chebyshev_polynomial_t>(rows, "special_chebyshev_polynomial_t");
   AddStructured<structured_special_chebyshev_polynomial_u>(rows, "special_chebyshev_polynomial_u");
   AddStructured<structured_special_chebyshev_polynomial_v>(rows, "special_chebyshev_polynomial_v");

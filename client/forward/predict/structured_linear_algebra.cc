@@ -4,7 +4,6 @@
 #include <ATen/ops/_linalg_det_meta.h>
 #include <ATen/ops/_linalg_eigh_meta.h>
 #include <ATen/ops/_linalg_slogdet_meta.h>
-#include <ATen/ops/_linalg_svd_meta.h>
 #include <ATen/ops/addmm_meta.h>
 #include <ATen/ops/addmv_meta.h>
 #include <ATen/ops/bmm_meta.h>
@@ -32,7 +31,7 @@ void AddLinearAlgebra(PredictorRows& rows) {
   AddStructured<structured__linalg_det>(rows, "_linalg_det", "", "result");
   AddStructured<structured__linalg_eigh>(rows, "_linalg_eigh", "", "eigenvalues");
   AddStructured<structured__linalg_slogdet>(rows, "_linalg_slogdet", "", "sign");
-  AddStructured<structured__linalg_svd>(rows, "_linalg_svd", "", "U");
+  // Not _linalg_svd: its strides are the library's that computes it, which the device has.
   AddStructured<structured_addmm>(rows, "addmm");
   AddStructured<structured_addmv>(rows, "addmv");
   AddStructured<structured_bmm>(rows, "bmm");

@@ -30,9 +30,9 @@ options = parser.parse_args()
 STEP = int(os.environ.get("STEP", "3"))
 SAMPLES = int(os.environ.get("SAMPLES", "3"))
 DTYPES = os.environ.get("DTYPES", "float32,int64").split(",")
-# What is not compared: operators that return memory as they found it; the jiterator, which compiles code for CUDA
-# in the process that calls it; and what PyTorch's Python code does in another way for deterministic algorithms
-# where Tensor.is_cuda says so.
+# What is not compared: operators that return memory as they found it; the jiterator, which compiles code for
+# CUDA in the process that calls it; and what PyTorch's Python code does in another way, for deterministic
+# algorithms, where Tensor.is_cuda says so.
 NOT_COMPARED = ("empty", "new_empty", "jiterator", "nn.functional.pad", "nn.functional.max_pool3d")
 
 

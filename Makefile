@@ -36,6 +36,7 @@ test: build ## build and run every test: C++ plain and with sanitizers, Python, 
 	@JOBS=$(JOBS) scripts/test.sh $(ONLY)
 
 test-versions: build cuda ## test this PyTorch's client with executors of the PyTorch that `make cuda` builds against
+	@JOBS=$(JOBS) scripts/check_versions.sh
 	@$(PYTHON_BIN) -m pytest tests/versions --quiet
 
 conformance: build ## run PyTorch's whole OpInfo database on the device against the CPU and print what share agrees

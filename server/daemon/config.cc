@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <set>
+#include <utility>
 
 #include "proto/shm/layout.h"
 #include "proto/wire/types.h"
@@ -23,6 +24,21 @@ bool IsVendorName(const std::string& name) {
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
 }
 
+// One mistake after the other, each behind the place where its value was given.
+class Mistakes {
+ public:
+  explicit Mistakes(const Config& config) : config_(config) {}
+  void add(std::string_view key, const std::string& what) {
+    const auto origin = config_.origins.find(key);
+    texts_.push_back(origin == config_.origins.end() ? what : Cat(origin->second, ": ", what));
+  }
+  std::vector<std::string> take() { return std::move(texts_); }
+
+ private:
+  const Config& config_;
+  std::vector<std::string> texts_;
+};
+
 }  // namespace
 
 const VendorConfig& Config::vendor() const {
@@ -32,49 +48,53 @@ const VendorConfig& Config::vendor() const {
 }
 
 std::vector<std::string> Validate(const Config& config) {
-  std::vector<std::string> errors;
+  Mistakes mistakes(config);
   const SessionConfig& session = config.session;
   if (!std::has_single_bit(session.ring) || session.ring < kMinRingBytes || session.ring > kMaxRingBytes) {
-    errors.push_back(Cat("[session] ring = ", FormatBytes(session.ring), ": must be a power of two from ",
-                         FormatBytes(kMinRingBytes), " to ", FormatBytes(kMaxRingBytes)));
+    mistakes.add("session.ring", Cat("[session] ring = ", FormatBytes(session.ring), ": must be a power of two from ",
+                                     FormatBytes(kMinRingBytes), " to ", FormatBytes(kMaxRingBytes)));
   }
   if (session.arena < kMinArena || session.arena > kMaxArena) {
-    errors.push_back(Cat("[session] arena = ", FormatBytes(session.arena), ": must be from ", FormatBytes(kMinArena),
-                         " to ", FormatBytes(kMaxArena)));
+    mistakes.add("session.arena", Cat("[session] arena = ", FormatBytes(session.arena), ": must be from ",
+                                      FormatBytes(kMinArena), " to ", FormatBytes(kMaxArena)));
   }
-  if (session.max_per_user == 0) errors.push_back("[session] max_per_user = 0: nobody could attach; say at least 1");
+  if (session.max_per_user == 0)
+    mistakes.add("session.max_per_user", "[session] max_per_user = 0: nobody could attach; say at least 1");
   if (config.pool.start_timeout.count() == 0)
-    errors.push_back("[pool] start_timeout = 0s: no executor starts in no time");
-  if (config.pool.warm > 64) errors.push_back("[pool] warm: at most 64 executors are held ready");
+    mistakes.add("pool.start_timeout", "[pool] start_timeout = 0s: no executor starts in no time");
+  if (config.pool.warm > 64) mistakes.add("pool.warm", "[pool] warm: at most 64 executors are held ready");
   if (!IsVendorName(config.devices.vendor)) {
-    errors.push_back(Cat("[devices] vendor = \"", config.devices.vendor,
-                         "\": a vendor's name has lower case letters, digits and '_' only"));
+    mistakes.add("devices.vendor", Cat("[devices] vendor = \"", config.devices.vendor,
+                                       "\": a vendor's name has lower case letters, digits and '_' only"));
   }
   if (config.devices.count > kMaxDevices) {
-    errors.push_back(Cat("[devices] count = ", config.devices.count, ": at most ", kMaxDevices));
+    mistakes.add("devices.count", Cat("[devices] count = ", config.devices.count, ": at most ", kMaxDevices));
   }
   const std::chrono::nanoseconds telemetry = config.devices.telemetry;
   if (telemetry.count() != 0 && (telemetry < kShortestTelemetry || telemetry > kLongestTelemetry)) {
-    errors.push_back(Cat("[devices] telemetry = ", FormatDuration(telemetry), ": must be 0s (never) or from ",
-                         FormatDuration(kShortestTelemetry), " to ", FormatDuration(kLongestTelemetry)));
+    mistakes.add("devices.telemetry",
+                 Cat("[devices] telemetry = ", FormatDuration(telemetry), ": must be 0s (never) or from ",
+                     FormatDuration(kShortestTelemetry), " to ", FormatDuration(kLongestTelemetry)));
   }
   std::set<uint32_t> seen;
   for (const uint32_t device : config.devices.include) {
     if (device >= kMaxDevices || (config.devices.count != 0 && device >= config.devices.count)) {
-      errors.push_back(Cat("[devices] include names device ", device, ", which there is not: count is ",
-                           config.devices.count == 0 ? kMaxDevices : config.devices.count));
+      mistakes.add("devices.include", Cat("[devices] include names device ", device, ", which there is not: count is ",
+                                          config.devices.count == 0 ? kMaxDevices : config.devices.count));
     }
-    if (!seen.insert(device).second) errors.push_back(Cat("[devices] include names device ", device, " twice"));
+    if (!seen.insert(device).second)
+      mistakes.add("devices.include", Cat("[devices] include names device ", device, " twice"));
   }
   for (const auto& [name, vendor] : config.vendors) {
-    if (!IsVendorName(name)) errors.push_back(Cat("[vendor.", name, "]: no vendor can have that name"));
+    if (!IsVendorName(name)) mistakes.add("", Cat("[vendor.", name, "]: no vendor can have that name"));
     for (const auto& [key, value] : vendor.options) {
       if (key.empty() || key.find('=') != std::string::npos) {
-        errors.push_back(Cat("[vendor.", name, "] options: \"", key, "\" cannot be the name of an option"));
+        mistakes.add(Cat("vendor.", name, ".options.", key),
+                     Cat("[vendor.", name, "] options: \"", key, "\" cannot be the name of an option"));
       }
     }
   }
-  return errors;
+  return mistakes.take();
 }
 
 }  // namespace flagos::daemon

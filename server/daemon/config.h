@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -61,6 +62,11 @@ struct Config {
 
   const VendorConfig& vendor() const;  // of devices.vendor
 
+  // Where values come from, by key ("pool.warm", "vendor.cpu.libtorch"): "FILE:LINE", "environment NAME" or "flag
+  // --NAME". A key that is not here has its default.
+  std::map<std::string, std::string, std::less<>> origins;
+  std::vector<std::string> files;  // that were read, in this order
+
   // From the command line only.
   std::string vendor_dir;  // holds NAME/libflagos_NAME.so and NAME/manifest.toml
   std::string executor;    // the program flagos-executor
@@ -70,7 +76,7 @@ struct Config {
   bool embedded = false;
 };
 
-// What is wrong with the values as a whole, one text for each mistake.
+// What is wrong with the values as a whole, one text for each mistake, behind where the value was given.
 std::vector<std::string> Validate(const Config& config);
 
 }  // namespace flagos::daemon

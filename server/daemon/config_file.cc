@@ -51,6 +51,7 @@ class FileReader {
         unknown(entry, Cat("[", name, "] ", key.str()), Nearest(key.str(), names));
       } else {
         check(entry, Cat("[", name, "] ", key.str()), known->read(entry, config_));
+        note(entry, known->path());
       }
     }
   }
@@ -81,11 +82,21 @@ class FileReader {
           unknown(entry, where, Nearest(key.str(), names));
         } else {
           check(entry, where, known->read(entry, to));
+          note_vendor(entry, Cat("vendor.", vendor.str(), ".", key.str()));
         }
       }
     }
   }
 
+  void note(const toml::node& at, std::string key) {
+    config_.origins[std::move(key)] = Cat(file_, ":", at.source().begin.line);
+  }
+  // Files add to a vendor's options one by one, so that each has a place of its own.
+  void note_vendor(const toml::node& at, const std::string& key) {
+    const toml::table* const table = at.as_table();
+    if (table == nullptr) return note(at, key);
+    for (const auto& [option, value] : *table) note(value, Cat(key, ".", option.str()));
+  }
   void check(const toml::node& at, std::string_view key, const absl::Status& status) {
     if (!status.ok()) complain(at, Cat(key, ": ", MessageOf(status)));
   }
@@ -120,6 +131,7 @@ std::vector<std::string> ReadConfigFiles(const std::string& path, Config& config
   std::sort(files.begin(), files.end());
   files.insert(files.begin(), path);
   for (const std::string& file : files) FileReader(file, config, errors).read();
+  config.files = std::move(files);
   return errors;
 }
 

@@ -5,68 +5,10 @@
 #include <numeric>
 
 #include "server/common/strings.h"
-#include "server/daemon/units.h"
+#include "server/daemon/config_values.h"
 
 namespace flagos::daemon {
 namespace {
-
-absl::Status Expected(std::string_view what) { return absl::InvalidArgumentError(Cat("expected ", what)); }
-
-absl::Status ReadText(const toml::node& value, std::string& to) {
-  const auto text = value.value_exact<std::string>();
-  if (!text || text->empty()) return Expected("a text in quotes");
-  to = *text;
-  return absl::OkStatus();
-}
-
-absl::Status ReadCount(const toml::node& value, uint32_t& to) {
-  const auto number = value.value_exact<int64_t>();
-  if (!number || *number < 0 || *number > 1'000'000) return Expected("a whole number that is not negative");
-  to = static_cast<uint32_t>(*number);
-  return absl::OkStatus();
-}
-
-absl::Status ReadSize(const toml::node& value, uint64_t& to) {
-  const auto text = value.value_exact<std::string>();
-  if (!text) return Expected("a size with a unit in quotes, as \"64MiB\"");
-  const auto bytes = ParseBytes(*text);
-  if (bytes.ok()) to = *bytes;
-  return bytes.status();
-}
-
-absl::Status ReadTime(const toml::node& value, std::chrono::nanoseconds& to) {
-  const auto text = value.value_exact<std::string>();
-  if (!text) return Expected("a duration with a unit in quotes, as \"5s\"");
-  const auto duration = ParseDuration(*text);
-  if (duration.ok()) to = *duration;
-  return duration.status();
-}
-
-absl::Status ReadLogFormat(const toml::node& value, Config& config) {
-  const auto format = log::ParseFormat(value.value_exact<std::string>().value_or(""));
-  if (!format) return Expected("\"text\" or \"json\"");
-  config.daemon.log.format = *format;
-  return absl::OkStatus();
-}
-
-absl::Status ReadLogLevel(const toml::node& value, Config& config) {
-  const auto level = log::ParseLevel(value.value_exact<std::string>().value_or(""));
-  if (!level) return Expected("\"debug\", \"info\", \"warn\" or \"error\"");
-  config.daemon.log.level = *level;
-  return absl::OkStatus();
-}
-
-absl::Status ReadInclude(const toml::node& value, Config& config) {
-  const toml::array* const list = value.as_array();
-  if (list == nullptr) return Expected("a list of device numbers, as [0, 1]");
-  config.devices.include.clear();
-  for (const toml::node& entry : *list) {
-    uint32_t device = 0;
-    if (!ReadCount(entry, device).ok()) return Expected("a list of device numbers, as [0, 1]");
-    config.devices.include.push_back(device);
-  }
-  return absl::OkStatus();
-}
 
 absl::Status ReadOptions(const toml::node& value, VendorConfig& vendor) {
   const toml::table* const table = value.as_table();
@@ -97,35 +39,58 @@ size_t EditDistance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// The key of the member that `Path` leads to from a Config.
+template <auto... Path>
+ConfigKey Key(std::string_view section, std::string_view name, Change change, std::string_view note = {}) {
+  return {.section = section,
+          .name = name,
+          .change = change,
+          .note = note,
+          .read = [](const toml::node& value, Config& config) { return ReadValue(value, (config.*....*Path)); },
+          .show = [](const Config& config) { return ShowValue((config.*....*Path)); },
+          .copy = [](const Config& from, Config& to) { (to.*....*Path) = (from.*....*Path); }};
+}
+
 }  // namespace
 
+std::string ConfigKey::path() const { return Cat(section, ".", name); }
+
 const std::vector<ConfigKey>& ConfigKeys() {
-  using Node = const toml::node&;
+  constexpr auto kDaemon = &Config::daemon;
+  constexpr auto kDevices = &Config::devices;
+  constexpr auto kPool = &Config::pool;
+  constexpr auto kSession = &Config::session;
+  constexpr auto kLog = &DaemonConfig::log;
+  constexpr const char* kNewSessions = "for sessions that attach from then on";
   static const std::vector<ConfigKey> keys = {
-      {"daemon", "listen", [](Node v, Config& c) { return ReadText(v, c.daemon.listen); }},
-      {"daemon", "log", ReadLogFormat},
-      {"daemon", "log_level", ReadLogLevel},
-      {"daemon", "log_file", [](Node v, Config& c) { return ReadText(v, c.daemon.log.file); }},
-      {"daemon", "idle_after", [](Node v, Config& c) { return ReadTime(v, c.daemon.idle_after); }},
-      {"devices", "vendor", [](Node v, Config& c) { return ReadText(v, c.devices.vendor); }},
-      {"devices", "count", [](Node v, Config& c) { return ReadCount(v, c.devices.count); }},
-      {"devices", "include", ReadInclude},
-      {"devices", "telemetry", [](Node v, Config& c) { return ReadTime(v, c.devices.telemetry); }},
-      {"pool", "warm", [](Node v, Config& c) { return ReadCount(v, c.pool.warm); }},
-      {"pool", "max_warm", [](Node v, Config& c) { return ReadCount(v, c.pool.max_warm); }},
-      {"pool", "start_timeout", [](Node v, Config& c) { return ReadTime(v, c.pool.start_timeout); }},
-      {"session", "ring", [](Node v, Config& c) { return ReadSize(v, c.session.ring); }},
-      {"session", "arena", [](Node v, Config& c) { return ReadSize(v, c.session.arena); }},
-      {"session", "faulted_keep", [](Node v, Config& c) { return ReadTime(v, c.session.faulted_keep); }},
-      {"session", "max_per_user", [](Node v, Config& c) { return ReadCount(v, c.session.max_per_user); }},
-      {"session", "max_leases_per_user", [](Node v, Config& c) { return ReadCount(v, c.session.max_leases_per_user); }},
+      Key<kDaemon, &DaemonConfig::listen>("daemon", "listen", Change::kRestart, "clients hold connections to it"),
+      Key<kDaemon, kLog, &log::Options::format>("daemon", "log", Change::kHot),
+      Key<kDaemon, kLog, &log::Options::level>("daemon", "log_level", Change::kHot),
+      Key<kDaemon, kLog, &log::Options::file>("daemon", "log_file", Change::kHot),
+      Key<kDaemon, &DaemonConfig::idle_after>("daemon", "idle_after", Change::kHot),
+      Key<kDevices, &DevicesConfig::vendor>("devices", "vendor", Change::kRestart, kVendorNote),
+      Key<kDevices, &DevicesConfig::count>("devices", "count", Change::kRestart, kVendorNote),
+      Key<kDevices, &DevicesConfig::include>("devices", "include", Change::kRestart,
+                                             "sessions and leases hold devices"),
+      Key<kDevices, &DevicesConfig::telemetry>("devices", "telemetry", Change::kHot),
+      Key<kPool, &PoolConfig::warm>("pool", "warm", Change::kHot),
+      Key<kPool, &PoolConfig::max_warm>("pool", "max_warm", Change::kHot),
+      Key<kPool, &PoolConfig::start_timeout>("pool", "start_timeout", Change::kHot,
+                                             "for executors that start from then on"),
+      Key<kSession, &SessionConfig::ring>("session", "ring", Change::kHot, kNewSessions),
+      Key<kSession, &SessionConfig::arena>("session", "arena", Change::kHot, kNewSessions),
+      Key<kSession, &SessionConfig::faulted_keep>("session", "faulted_keep", Change::kHot,
+                                                  "for sessions that end from then on"),
+      Key<kSession, &SessionConfig::max_per_user>("session", "max_per_user", Change::kHot, kNewSessions),
+      Key<kSession, &SessionConfig::max_leases_per_user>("session", "max_leases_per_user", Change::kHot,
+                                                         "for leases that are opened from then on"),
   };
   return keys;
 }
 
 const std::vector<VendorKey>& VendorKeys() {
   static const std::vector<VendorKey> keys = {
-      {"libtorch", [](const toml::node& v, VendorConfig& vendor) { return ReadText(v, vendor.libtorch); }},
+      {"libtorch", [](const toml::node& v, VendorConfig& vendor) { return ReadValue(v, vendor.libtorch); }},
       {"options", ReadOptions},
   };
   return keys;

@@ -16,9 +16,9 @@ int main(int argc, char** argv) {
   } while (fd >= 0 && fd <= STDERR_FILENO);
   if (fd >= 0) ::close(fd);
 
-  const auto config = flagos::daemon::ReadCommandLine(argc, argv);
-  if (const int* const code = std::get_if<int>(&config)) return *code;
-  const auto& settings = std::get<flagos::daemon::Config>(config);
+  auto read = flagos::daemon::ReadCommandLine(argc, argv);
+  if (const int* const code = std::get_if<int>(&read)) return *code;
+  const auto& settings = std::get<flagos::daemon::CommandLine>(read).config;
   if (const absl::Status status = flagos::log::Start(settings.daemon.log); !status.ok()) {
     std::fprintf(stderr, "flagosd: %s\n", flagos::MessageOf(status).c_str());
     return flagos::daemon::kExitFailure;

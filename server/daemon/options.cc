@@ -9,7 +9,6 @@
 #include "proto/wire/records.h"
 #include "server/common/fd.h"
 #include "server/common/strings.h"
-#include "server/daemon/config_file.h"
 #include "server/daemon/version.h"
 
 namespace flagos::daemon {
@@ -63,28 +62,64 @@ void Declare(CLI::App& app, Flags& flags) {
                        Cat("flagosd ", kVersion, " (protocol ", kProtocolVersionMin, " to ", kProtocolVersionMax, ")"));
 }
 
-void Overlay(const Flags& flags, Config& config, std::vector<std::string>& errors) {
-  if (flags.socket) config.daemon.listen = *flags.socket;
-  if (flags.vendor) config.devices.vendor = *flags.vendor;
-  if (flags.devices) config.devices.count = *flags.devices;
-  if (flags.warm) config.pool.warm = *flags.warm;
-  if (flags.log_file) config.daemon.log.file = *flags.log_file;
+// Where the value of an option came from. The environment counts only where the flag is not given.
+std::string OriginOf(const CLI::App& app, const std::string& flag, const std::vector<std::string_view>& arguments) {
+  for (const std::string_view argument : arguments) {
+    if (argument == flag || argument.starts_with(flag + "=")) return Cat("flag ", flag);
+  }
+  return Cat("environment ", app.get_option(flag)->get_envname());
+}
+
+// What was given, as overrides; mistakes are told in `errors`.
+std::vector<Override> OverridesOf(const Flags& flags, const CLI::App& app,
+                                  const std::vector<std::string_view>& arguments, std::vector<std::string>& errors) {
+  std::vector<Override> overrides;
+  const auto add = [&](const char* flag, const char* key, std::function<void(Config&)> set) {
+    overrides.push_back({OriginOf(app, flag, arguments), [key, set = std::move(set)](Config& config) {
+                           set(config);
+                           return std::string(key);
+                         }});
+  };
+  if (const auto& at = flags.socket) add("--socket", "daemon.listen", [at](Config& c) { c.daemon.listen = *at; });
+  if (const auto& name = flags.vendor)
+    add("--vendor", "devices.vendor", [name](Config& c) { c.devices.vendor = *name; });
+  if (const auto& n = flags.devices) add("--devices", "devices.count", [n](Config& c) { c.devices.count = *n; });
+  if (const auto& n = flags.warm) add("--warm", "pool.warm", [n](Config& c) { c.pool.warm = *n; });
+  if (const auto& file = flags.log_file) {
+    add("--log-file", "daemon.log_file", [file](Config& c) { c.daemon.log.file = *file; });
+  }
   if (flags.log_format) {
     if (const auto format = log::ParseFormat(*flags.log_format)) {
-      config.daemon.log.format = *format;
+      add("--log", "daemon.log", [format](Config& c) { c.daemon.log.format = *format; });
     } else {
       errors.push_back(Cat("--log ", *flags.log_format, ": expected text or json"));
     }
   }
   if (flags.log_level) {
     if (const auto level = log::ParseLevel(*flags.log_level)) {
-      config.daemon.log.level = *level;
+      add("--log-level", "daemon.log_level", [level](Config& c) { c.daemon.log.level = *level; });
     } else {
       errors.push_back(Cat("--log-level ", *flags.log_level, ": expected debug, info, warn or error"));
     }
   }
-  if (flags.libtorch) config.vendors[config.devices.vendor].libtorch = *flags.libtorch;
+  if (const auto& folder = flags.libtorch) {
+    // Last: of the vendor that all the others have settled.
+    overrides.push_back({OriginOf(app, "--libtorch", arguments), [folder](Config& c) {
+                           c.vendors[c.devices.vendor].libtorch = *folder;
+                           return Cat("vendor.", c.devices.vendor, ".libtorch");
+                         }});
+  }
+  return overrides;
+}
 
+// Defaults, and what no file can say.
+Config BaseOf(const Flags& flags) {
+  Config config;
+  if (flags.embedded) {
+    // The client's own output is no place for the daily business of a helper.
+    config.daemon.log.level = log::Level::kWarn;
+    config.pool.warm = 1;
+  }
   const fs::path here = fs::path(OwnExecutable()).parent_path();
   config.vendor_dir = flags.vendor_dir.value_or((here.parent_path() / "vendors").string());
   config.executor = flags.executor.value_or((here / "flagos-executor").string());
@@ -92,11 +127,12 @@ void Overlay(const Flags& flags, Config& config, std::vector<std::string>& error
   config.embedded = flags.embedded;
   config.connection_fd = flags.connection_fd;
   config.ready_fd = flags.ready_fd;
+  return config;
 }
 
 }  // namespace
 
-std::variant<Config, int> ReadCommandLine(int argc, const char* const* argv) {
+std::variant<CommandLine, int> ReadCommandLine(int argc, const char* const* argv) {
   CLI::App app("flagosd, the device server for PyTorch: attaches jobs to executors that own the devices", "flagosd");
   Flags flags;
   Declare(app, flags);
@@ -106,29 +142,28 @@ std::variant<Config, int> ReadCommandLine(int argc, const char* const* argv) {
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
 
-  Config config;
+  CommandLine line;
   std::vector<std::string> errors;
-  if (flags.embedded) {
-    // The client's own output is no place for the daily business of a helper.
-    config.daemon.log.level = log::Level::kWarn;
-    config.pool.warm = 1;
-  }
+  ConfigSources& sources = line.sources;
+  sources.base = BaseOf(flags);
   const bool is_private = flags.socket || flags.embedded;
-  // A file that we may not look at is read, too, and the error told: the node's configuration is not passed over.
-  std::error_code hidden;
-  const bool has_default = fs::exists(kDefaultConfigFile, hidden) || hidden;
-  if (flags.config || (!is_private && (flags.check_config || has_default))) {
-    errors = ReadConfigFiles(flags.config.value_or(kDefaultConfigFile), config);
+  if (flags.config) {
+    sources.file = SourcesOf(*flags.config).file;
+  } else if (!is_private && flags.check_config) {
+    sources.file = kDefaultConfigFile;
+  } else if (!is_private) {
+    sources.file_if_there = kDefaultConfigFile;
+    sources.file = sources.file_now();  // once read, it has to stay there
   }
-  Overlay(flags, config, errors);
-  for (std::string& error : Validate(config)) errors.push_back(std::move(error));
+  sources.overrides = OverridesOf(flags, app, {argv + 1, argv + argc}, errors);
+  for (std::string& error : sources.load(line.config)) errors.push_back(std::move(error));
   for (const std::string& error : errors) std::fprintf(stderr, "flagosd: %s\n", error.c_str());
   if (!errors.empty()) return kExitUsage;
   if (flags.check_config) {
     std::puts("ok");
     return kExitOk;
   }
-  return config;
+  return line;
 }
 
 }  // namespace flagos::daemon

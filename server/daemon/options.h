@@ -6,7 +6,7 @@
 #include <string>
 #include <variant>
 
-#include "server/daemon/config.h"
+#include "server/daemon/config_sources.h"
 
 namespace flagos::daemon {
 
@@ -18,8 +18,13 @@ enum ExitCode {
   kExitRefused = 6,  // another flagosd has the socket
 };
 
+struct CommandLine {
+  Config config;
+  ConfigSources sources;  // of `config`
+};
+
 // Reads flags, environment and files. An int is the exit code of a call that ends here: --help, --version,
 // --check-config, and mistakes, which are told on standard error.
-std::variant<Config, int> ReadCommandLine(int argc, const char* const* argv);
+std::variant<CommandLine, int> ReadCommandLine(int argc, const char* const* argv);
 
 }  // namespace flagos::daemon

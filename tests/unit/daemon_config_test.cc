@@ -28,7 +28,7 @@ class ConfigTest : public ::testing::Test {
     arguments.insert(arguments.begin(), "flagosd");
     auto result = ReadCommandLine(static_cast<int>(arguments.size()), arguments.data());
     if (const int* const code = std::get_if<int>(&result)) return *code;
-    config_ = std::get<Config>(result);
+    config_ = std::get<CommandLine>(result).config;
     return std::nullopt;
   }
 

@@ -30,8 +30,9 @@ uint64_t CookieOf(int fd) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(EventLoop& loop, Supervisor& supervisor) {
-  std::unique_ptr<ControlServer> control(new ControlServer(loop, supervisor));
+absl::StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(EventLoop& loop, Supervisor& supervisor,
+                                                                    ConfigReload& reload) {
+  std::unique_ptr<ControlServer> control(new ControlServer(loop, supervisor, reload));
   grpc::ServerBuilder builder;
   builder.RegisterService(&control->service_);
   builder.SetMaxReceiveMessageSize(kMaxMessage);

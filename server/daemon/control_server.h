@@ -16,7 +16,8 @@ namespace flagos::daemon {
 
 class ControlServer {
  public:
-  static absl::StatusOr<std::unique_ptr<ControlServer>> Start(EventLoop& loop, Supervisor& supervisor);
+  static absl::StatusOr<std::unique_ptr<ControlServer>> Start(EventLoop& loop, Supervisor& supervisor,
+                                                              ConfigReload& reload);
   ~ControlServer();
 
   // Serves a connection; the socket is gRPC's from now on. Closes it instead where there are too many.
@@ -33,7 +34,8 @@ class ControlServer {
     uid_t uid;
   };
 
-  ControlServer(EventLoop& loop, Supervisor& supervisor) : loop_(loop), service_(loop, supervisor) {}
+  ControlServer(EventLoop& loop, Supervisor& supervisor, ConfigReload& reload)
+      : loop_(loop), service_(loop, supervisor, reload) {}
   bool has_room(uid_t uid);
 
   EventLoop& loop_;

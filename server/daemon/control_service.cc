@@ -8,7 +8,9 @@
 
 #include "proto/wire/attach.h"
 #include "proto/wire/records.h"
+#include "server/common/log.h"
 #include "server/common/strings.h"
+#include "server/daemon/config_message.h"
 #include "server/daemon/control_view.h"
 #include "server/daemon/peer.h"
 #include "server/daemon/version.h"
@@ -41,7 +43,8 @@ class RefusedWatcher final : public grpc::ServerWriteReactor<v1::SessionEvent> {
 
 }  // namespace
 
-ControlService::ControlService(EventLoop& loop, Supervisor& supervisor) : loop_(loop), supervisor_(supervisor) {}
+ControlService::ControlService(EventLoop& loop, Supervisor& supervisor, ConfigReload& reload)
+    : loop_(loop), supervisor_(supervisor), reload_(reload) {}
 
 void ControlService::stop() {
   stopped_ = true;
@@ -137,6 +140,30 @@ ControlService::Reactor* ControlService::ShowSession(Context* context, const v1:
     const auto session = supervisor_.find(request->id());
     if (session.ok()) Show(**session, response->mutable_session());
     reactor->Finish(ToGrpc(session.status()));
+  });
+}
+
+ControlService::Reactor* ControlService::ShowConfig(Context* context, const v1::ShowConfigRequest*,
+                                                    v1::ShowConfigResponse* response) {
+  return answer(context, [this, response](const Caller&, Reactor* reactor) {
+    Show(reload_, response);
+    reactor->Finish(grpc::Status::OK);
+  });
+}
+
+ControlService::Reactor* ControlService::ReloadConfig(Context* context, const v1::ReloadConfigRequest* request,
+                                                      v1::ReloadConfigResponse* response) {
+  return answer(context, [this, request, response](const Caller& caller, Reactor* reactor) {
+    // Also where nothing would change: the answer has what stands in files that the caller may not read.
+    if (!caller.may_configure()) {
+      return reactor->Finish({grpc::StatusCode::PERMISSION_DENIED,
+                              "your user may not reload the configuration\nonly root and the user of flagosd may\nask "
+                              "whoever runs flagosd"});
+    }
+    if (!request->dry_run()) log::Info("configuration reload", {{"by_uid", caller.uid}});
+    const auto changes = request->dry_run() ? reload_.compare() : reload_.reload();
+    if (changes.ok()) Show(*changes, response);
+    reactor->Finish(ToGrpc(changes.status()));
   });
 }
 

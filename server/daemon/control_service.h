@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "flagos/v1/control.grpc.pb.h"
+#include "server/daemon/config_reload.h"
 #include "server/daemon/session_watcher.h"
 #include "server/daemon/supervisor.h"
 
@@ -14,7 +15,7 @@ namespace flagos::daemon {
 
 class ControlService final : public v1::Control::CallbackService {
  public:
-  ControlService(EventLoop& loop, Supervisor& supervisor);
+  ControlService(EventLoop& loop, Supervisor& supervisor, ConfigReload& reload);
 
   // Loop thread: every call that waits, and every later one, is answered with UNAVAILABLE.
   void stop();
@@ -31,6 +32,8 @@ class ControlService final : public v1::Control::CallbackService {
   Reactor* CloseLease(Context*, const v1::CloseLeaseRequest*, v1::CloseLeaseResponse*) override;
   Reactor* ListSessions(Context*, const v1::ListSessionsRequest*, v1::ListSessionsResponse*) override;
   Reactor* ShowSession(Context*, const v1::ShowSessionRequest*, v1::ShowSessionResponse*) override;
+  Reactor* ShowConfig(Context*, const v1::ShowConfigRequest*, v1::ShowConfigResponse*) override;
+  Reactor* ReloadConfig(Context*, const v1::ReloadConfigRequest*, v1::ReloadConfigResponse*) override;
   Reactor* KillSession(Context*, const v1::KillSessionRequest*, v1::KillSessionResponse*) override;
   grpc::ServerWriteReactor<v1::SessionEvent>* WatchSessions(Context*, const v1::WatchSessionsRequest*) override;
 
@@ -38,6 +41,7 @@ class ControlService final : public v1::Control::CallbackService {
 
   EventLoop& loop_;
   Supervisor& supervisor_;
+  ConfigReload& reload_;
   const Clock::time_point started_ = Clock::now();
   // Loop thread only.
   SessionWatcher::Registry watchers_;

@@ -56,7 +56,7 @@ void Daemon::handle_signal() {
   while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
     const bool hangup = info.ssi_signo == SIGHUP;
     if (hangup && !ends_with_terminal_) {
-      reopen_log();
+      hang_up();
       continue;
     }
     if (stopping_) {
@@ -68,6 +68,12 @@ void Daemon::handle_signal() {
               {{"signal", info.ssi_signo}, {"sessions", supervisor_->live_sessions()}, {"ends_sessions", drain}});
     stop(drain ? Supervisor::Stop::kDrain : Supervisor::Stop::kLetGo);
   }
+}
+
+void Daemon::hang_up() {
+  reopen_log();  // first, so that what the reload says is in the new file
+  // Whoever only sends it for the log has no files; what is wrong with the others is in the log.
+  if (!config_.embedded && !stopping_ && reload_.has_files()) (void)reload_.reload();
 }
 
 void Daemon::reopen_log() {
@@ -106,7 +112,8 @@ absl::Status Daemon::start_service() {
     socket_file_ = *std::move(file);
   }
   supervisor_ = std::make_unique<Supervisor>(*loop_, config_);
-  auto control = ControlServer::Start(*loop_, *supervisor_);
+  reload_.on_change([this] { supervisor_->config_changed(); });
+  auto control = ControlServer::Start(*loop_, *supervisor_, reload_);
   if (!control.ok()) return control.status();
   control_ = *std::move(control);
   acceptor_ = std::make_unique<Acceptor>(
@@ -162,6 +169,7 @@ void Daemon::announce() {
                                  {"devices", supervisor_->devices().entries().size()},
                                  {"libtorch", config_.vendor().libtorch}});
   NotifyServiceManager("READY=1");
+  reload_.announced();
   if (config_.ready_fd >= 0) {
     const UniqueFd ready(config_.ready_fd);
     if (::write(ready.get(), "ready\n", 6) != 6) log::Warn("nobody reads --ready-fd", {{"fd", config_.ready_fd}});

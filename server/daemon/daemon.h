@@ -3,10 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "server/daemon/acceptor.h"
-#include "server/daemon/config.h"
+#include "server/daemon/config_reload.h"
 #include "server/daemon/control_server.h"
 #include "server/daemon/event_loop.h"
 #include "server/daemon/options.h"
@@ -18,14 +19,14 @@ namespace flagos::daemon {
 // Stopping. SIGTERM is a service manager's: flagosd goes, and running sessions go on with their executors, because
 // losing flagosd never ends a session of the service (an upgrade, a restart). SIGINT is a person's at the terminal of a
 // private flagosd, and so is SIGHUP where that is what it logs to: sessions are asked to end, and their executors
-// killed after five seconds. A second signal ends at once. Else SIGHUP opens the log file anew. Embedded: the end of
-// the client, or of the session, is the end of everything.
+// killed after five seconds. A second signal ends at once. Else SIGHUP opens the log file anew and reads the
+// configuration again. Embedded: the end of the client, or of the session, is the end of everything.
 //
 // Ready, for a service manager and --ready-fd, is flagosd once its first executor has told the devices or has failed to
 // start: who attaches from then on is answered at once. Who attaches before, which the socket allows, waits that long.
 class Daemon {
  public:
-  explicit Daemon(const Config& config) : config_(config) {}
+  explicit Daemon(CommandLine line) : config_(std::move(line.config)), reload_(std::move(line.sources), config_) {}
   ~Daemon();
   // Serves until it is stopped; returns the exit code.
   int run();
@@ -39,9 +40,11 @@ class Daemon {
   void announce();
   void handle_signal();
   void reopen_log();
+  void hang_up();
   void stop(Supervisor::Stop how);
 
-  const Config& config_;
+  Config config_;  // the parts refer to it; changes in reload_ only
+  ConfigReload reload_;
   std::unique_ptr<EventLoop> loop_;
   std::unique_ptr<SocketFile> socket_file_;
   std::vector<UniqueFd> passed_sockets_;

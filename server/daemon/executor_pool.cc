@@ -200,12 +200,11 @@ void ExecutorPool::start_missing(const DeviceSet& devices, Bucket& bucket) {
     Member member;
     member.process = *std::move(process);
     ExecutorProcess* const started = member.process.get();
-    member.deadline = loop_.after(config_.pool.start_timeout, [this, &bucket, started] {
+    const auto limit = config_.pool.start_timeout;  // of this start, whatever the configuration says later
+    member.deadline = loop_.after(limit, [&bucket, started, limit] {
       Member* const late = Find(bucket, *started);
-      late->failure = absl::DeadlineExceededError(
-          WithOutput(Cat("the executor was not ready within ", FormatDuration(config_.pool.start_timeout),
-                         " ([pool] start_timeout)"),
-                     *started));
+      late->failure = absl::DeadlineExceededError(WithOutput(
+          Cat("the executor was not ready within ", FormatDuration(limit), " ([pool] start_timeout)"), *started));
       started->kill();
     });
     bucket.members.push_back(std::move(member));

@@ -55,6 +55,9 @@ class ExecutorPool final : public ExecutorOwner {
   // Makes sure that one executor of the set becomes ready, whether any are kept or not.
   void probe(const DeviceSet& devices);
 
+  // Follows [pool] after it has changed: starts and ends executors.
+  void config_changed() { settle_all_later(); }
+
   // Ends every executor that has no session, and starts none any more. `idle` is called once they are gone.
   void stop(std::function<void()> idle);
 

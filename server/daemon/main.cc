@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <utility>
 
 #include "server/common/strings.h"
 #include "server/daemon/daemon.h"
@@ -18,10 +19,10 @@ int main(int argc, char** argv) {
 
   auto read = flagos::daemon::ReadCommandLine(argc, argv);
   if (const int* const code = std::get_if<int>(&read)) return *code;
-  const auto& settings = std::get<flagos::daemon::CommandLine>(read).config;
-  if (const absl::Status status = flagos::log::Start(settings.daemon.log); !status.ok()) {
+  auto& line = std::get<flagos::daemon::CommandLine>(read);
+  if (const absl::Status status = flagos::log::Start(line.config.daemon.log); !status.ok()) {
     std::fprintf(stderr, "flagosd: %s\n", flagos::MessageOf(status).c_str());
     return flagos::daemon::kExitFailure;
   }
-  return flagos::daemon::Daemon(settings).run();
+  return flagos::daemon::Daemon(std::move(line)).run();
 }

@@ -28,6 +28,7 @@ Session::Session(EventLoop& loop, const Config& config, SessionRequest request, 
                  SessionObserver& observer)
     : loop_(loop),
       config_(config),
+      limits_(config.session),
       request_(std::move(request)),
       observer_(observer),
       id_(Cat("s", request_.number)),
@@ -59,15 +60,14 @@ void Session::give(absl::StatusOr<std::unique_ptr<ExecutorProcess>> executor) {
   }
   advance(SessionState::kAttaching);
   if (const absl::Status status = assign(); !status.ok()) return refuse(FromStatus(status));
-  deadline_ = loop_.after(config_.pool.start_timeout, [this] {
-    refuse(MakeError(ErrorCode::kTimeout,
-                     Cat("the executor did not take the session within ", FormatDuration(config_.pool.start_timeout),
-                         "; attach again, and see flagosd's log for what it printed")));
+  deadline_ = loop_.after(config_.pool.start_timeout, [this, limit = config_.pool.start_timeout] {
+    refuse(MakeError(ErrorCode::kTimeout, Cat("the executor did not take the session within ", FormatDuration(limit),
+                                              "; attach again, and see flagosd's log for what it printed")));
   });
 }
 
 absl::Status Session::assign() {
-  auto regions = SessionRegions::Create(config_.session, fds_);
+  auto regions = SessionRegions::Create(limits_, fds_);
   if (!regions.ok()) return regions.status();
   regions_ = *std::move(regions);
   auto liveness = ToStatusOr(UnixPair());
@@ -76,8 +76,8 @@ absl::Status Session::assign() {
 
   Assignment assignment;
   assignment.session = request_.number;
-  assignment.ring_bytes = config_.session.ring;
-  assignment.arena_bytes = config_.session.arena;
+  assignment.ring_bytes = limits_.ring;
+  assignment.arena_bytes = limits_.arena;
   assignment.flags = config_.embedded ? kEndWithDaemon : 0;
   assignment.descriptors[kChannelRing] = fds_.ring_read_only.get();
   assignment.descriptors[kChannelExecutor] = fds_.executor.get();
@@ -102,8 +102,8 @@ void Session::open_to_client() {
   reply.session = request_.number;
   reply.generation = 1;
   reply.device_count = static_cast<uint32_t>(executor_->devices().size());
-  reply.ring_bytes = config_.session.ring;
-  reply.arena_bytes = config_.session.arena;
+  reply.ring_bytes = limits_.ring;
+  reply.arena_bytes = limits_.arena;
   reply.descriptors = kAttachFdCount;
   reply.executor_pid = static_cast<uint32_t>(executor_pid_);
   CopyText(reply.vendor, vendor_);

@@ -76,7 +76,7 @@ class Session final : public ExecutorOwner {
   double started() const { return started_; }  // Unix seconds
   double ended() const { return ended_; }
   double busy_ratio() const { return busy_ratio_; }
-  uint64_t ring_bytes() const { return config_.session.ring; }
+  uint64_t ring_bytes() const { return limits_.ring; }
   SessionFigures figures() const;
   uint64_t memory_used(uint32_t node_device) const;
 
@@ -98,6 +98,7 @@ class Session final : public ExecutorOwner {
 
   EventLoop& loop_;
   const Config& config_;
+  const SessionConfig limits_;  // as they were when it attached
   const SessionRequest request_;
   SessionObserver& observer_;
   const std::string id_;

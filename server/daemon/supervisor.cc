@@ -42,7 +42,9 @@ bool Refuse(ClientConnection& connection, const absl::Status& status) {
 
 }  // namespace
 
-bool Caller::may_end(uid_t owner) const { return uid == 0 || uid == owner || uid == ::geteuid(); }
+bool Caller::may_end(uid_t owner) const { return uid == owner || may_configure(); }
+
+bool Caller::may_configure() const { return uid == 0 || uid == ::geteuid(); }
 
 Supervisor::Supervisor(EventLoop& loop, const Config& config)
     : loop_(loop),
@@ -60,6 +62,12 @@ void Supervisor::start() {
   pool_.keep(devices_.default_set());
   pool_.probe(devices_.default_set());
   telemetry_.start();
+}
+
+void Supervisor::config_changed() {
+  if (stopping_) return;
+  pool_.config_changed();
+  telemetry_.config_changed();
 }
 
 void Supervisor::attach(const AttachRequest& request, const AttachTerms& terms, ClientConnection connection,

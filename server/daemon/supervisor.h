@@ -25,6 +25,8 @@ struct Caller {
   uid_t uid = 0;
   // Its own sessions, or all where it is root or flagosd's user.
   bool may_end(uid_t owner) const;
+  // Root and flagosd's user.
+  bool may_configure() const;
 };
 
 // Loop thread only.
@@ -36,6 +38,9 @@ class Supervisor final : public SessionObserver {
 
   // Starts the first executors, from which the devices become known, and what watches devices.
   void start();
+
+  // Follows a configuration that has changed in place.
+  void config_changed();
 
   // The two attach requests. Both answer on the connection, once the devices are known where that is needed; `handled`
   // is told whether it has become a session's.

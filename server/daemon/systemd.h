@@ -13,6 +13,9 @@ namespace flagos::daemon {
 // Sends "READY=1" and the like to NOTIFY_SOCKET; nothing where that is not set. Never blocks.
 void NotifyServiceManager(std::string_view state);
 
+// "RELOADING=1" with the time that Type=notify-reload asks for; "READY=1" ends it, whether the reload succeeded or not.
+void NotifyReloading();
+
 // Listening sockets that a .socket unit passed (LISTEN_FDS, LISTEN_PID); close-on-exec. Once per process.
 std::vector<UniqueFd> TakePassedSockets();
 

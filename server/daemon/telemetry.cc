@@ -56,9 +56,32 @@ std::vector<std::string> Arguments(const Config& config) {
 }  // namespace
 
 Telemetry::Telemetry(EventLoop& loop, const Config& config)
-    : loop_(loop), config_(config), watched_(HasMonitor(config)), buffer_(kMaxMonitorMessage) {}
+    : loop_(loop),
+      config_(config),
+      watched_(HasMonitor(config)),
+      interval_(config.devices.telemetry),
+      buffer_(kMaxMonitorMessage) {}
 
 void Telemetry::start() {
+  if (watched_) launch();
+}
+
+void Telemetry::config_changed() {
+  if (config_.devices.telemetry == interval_) return;
+  interval_ = config_.devices.telemetry;
+  watched_ = HasMonitor(config_);
+  retry_.cancel();
+  silence_.cancel();
+  channel_watch_.cancel();
+  readings_.clear();  // their age is told in intervals
+  problem_.clear();
+  failures_ = 0;
+  replaced_ = static_cast<bool>(child_.pidfd);
+  replaced_ ? kill() : go_on();
+}
+
+void Telemetry::go_on() {
+  replaced_ = false;
   if (watched_) launch();
 }
 
@@ -73,7 +96,7 @@ void Telemetry::stop() {
 }
 
 Clock::duration Telemetry::patience(int intervals) const {
-  return std::chrono::duration_cast<Clock::duration>(config_.devices.telemetry * intervals);
+  return std::chrono::duration_cast<Clock::duration>(interval_ * intervals);
 }
 
 void Telemetry::launch() {
@@ -147,6 +170,7 @@ void Telemetry::handle_exit() {
   silence_.cancel();
   child_.pidfd.reset();
   channel_.reset();
+  if (replaced_) return go_on();
   if (problem_.empty()) trouble(Cat("flagos-monitor ", status->describe(), "; it is started anew"));
   retry_later();
 }

@@ -34,6 +34,8 @@ class Telemetry {
   // embedded flagosd nobody can.
   bool watched() const { return watched_; }
   void start();
+  // Follows [devices] telemetry after it has changed: a monitor is told its interval when it starts.
+  void config_changed();
   // Ends the monitor, for good.
   void stop();
 
@@ -45,6 +47,7 @@ class Telemetry {
 
  private:
   void launch();
+  void go_on();
   absl::Status try_launch();
   void read_channel();
   bool take(std::span<const std::byte> bytes);
@@ -57,7 +60,9 @@ class Telemetry {
 
   EventLoop& loop_;
   const Config& config_;
-  const bool watched_;
+  bool watched_;
+  std::chrono::nanoseconds interval_;  // that the monitor has
+  bool replaced_ = false;              // the one that runs is ended for the next
   ChildProcess child_;
   UniqueFd channel_;
   Clock::time_point launched_{};

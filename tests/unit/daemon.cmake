@@ -29,6 +29,7 @@ flagos_add_test(NAME daemon_process_test
     daemon_attach_test.cc
     daemon_control_test.cc
     daemon_lost_test.cc
+    daemon_reload_test.cc
     daemon_stop_test.cc
   LIBS flagos_control flagos_daemon_harness)
 add_dependencies(daemon_process_test flagosd flagos-executor flagos_null flagos_test_faulty)

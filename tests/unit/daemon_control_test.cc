@@ -173,6 +173,14 @@ TEST_F(DaemonControlTest, AnotherUserSeesEverythingAndEndsNothing) {
   EXPECT_EQ(other.list(false).size(), 1u);
   v1::KillSessionResponse response;
   EXPECT_EQ(other.kill("s1", 1, "x", response).error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  for (const bool dry_run : {false, true}) {
+    v1::ReloadConfigRequest request;
+    v1::ReloadConfigResponse reloaded;
+    grpc::ClientContext context;
+    request.set_dry_run(dry_run);
+    EXPECT_EQ(other.stub().ReloadConfig(&context, request, &reloaded).error_code(),
+              grpc::StatusCode::PERMISSION_DENIED);
+  }
   EXPECT_EQ(control_.show("s1").state(), v1::SESSION_STATE_RUNNING);
 }
 

@@ -176,5 +176,25 @@ TEST_F(TelemetryTest, StartsNothingWhereThereIsNothingToWatch) {
   EXPECT_FALSE(shown().has_telemetry());
 }
 
+TEST_F(TelemetryTest, FollowsAnIntervalThatChanges) {
+  start();
+  ASSERT_TRUE(run_until([&] { return fresh(); }));
+  const pid_t first = telemetry_->pid();
+  telemetry_->config_changed();
+  EXPECT_EQ(telemetry_->pid(), first) << "nothing has changed";
+  config_.devices.telemetry = 200ms;
+  telemetry_->config_changed();
+  ASSERT_TRUE(run_until([&] { return fresh() && telemetry_->pid() != first; }));
+  EXPECT_EQ(telemetry_->problem(), "");
+  EXPECT_TRUE(testing::IsGone(first));
+  config_.devices.telemetry = 0ms;
+  telemetry_->config_changed();
+  ASSERT_TRUE(run_until([&] { return telemetry_->pid() < 0; }));
+  EXPECT_FALSE(telemetry_->watched());
+  config_.devices.telemetry = 100ms;
+  telemetry_->config_changed();
+  EXPECT_TRUE(run_until([&] { return fresh(); }));
+}
+
 }  // namespace
 }  // namespace flagos::daemon

@@ -8,6 +8,7 @@
 #include "proto/shm/layout.h"
 #include "proto/wire/types.h"
 #include "server/common/strings.h"
+#include "server/daemon/metrics/address.h"
 #include "server/daemon/units.h"
 
 namespace flagos::daemon {
@@ -75,6 +76,10 @@ std::vector<std::string> Validate(const Config& config) {
     mistakes.add("devices.telemetry",
                  Cat("[devices] telemetry = ", FormatDuration(telemetry), ": must be 0s (never) or from ",
                      FormatDuration(kShortestTelemetry), " to ", FormatDuration(kLongestTelemetry)));
+  }
+  if (!config.metrics.listen.empty() && !ParseMetricsAddress(config.metrics.listen)) {
+    mistakes.add("metrics.listen", Cat("[metrics] listen = \"", config.metrics.listen,
+                                       "\": must be a numeric address and a port, as 127.0.0.1:9466"));
   }
   std::set<uint32_t> seen;
   for (const uint32_t device : config.devices.include) {

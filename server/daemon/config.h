@@ -48,6 +48,12 @@ struct SessionConfig {
   uint32_t max_leases_per_user = 64;  // leases that were opened
 };
 
+struct MetricsConfig {
+  std::string listen;            // address and port; empty: none
+  std::string socket;            // path of a unix socket; empty: none
+  uint32_t max_series = 20'000;  // samples on a page
+};
+
 struct VendorConfig {
   std::string libtorch;  // folder of libtorch_cpu.so; empty: what the vendor's manifest says
   std::map<std::string, std::string> options;
@@ -58,6 +64,7 @@ struct Config {
   DevicesConfig devices;
   PoolConfig pool;
   SessionConfig session;
+  MetricsConfig metrics;
   std::map<std::string, VendorConfig> vendors;
 
   const VendorConfig& vendor() const;  // of devices.vendor

@@ -25,6 +25,7 @@ Daemon::~Daemon() {
   // What runs on the loop refers to the parts: it goes while they are there.
   signal_watch_.cancel();
   acceptor_.reset();
+  metrics_.reset();
   control_.reset();
   supervisor_.reset();
 }
@@ -116,6 +117,9 @@ absl::Status Daemon::start_service() {
   auto control = ControlServer::Start(*loop_, *supervisor_, reload_);
   if (!control.ok()) return control.status();
   control_ = *std::move(control);
+  auto metrics = MetricsPublisher::Start(*loop_, *supervisor_, config_.metrics);
+  if (!metrics.ok()) return metrics.status();
+  metrics_ = *std::move(metrics);
   acceptor_ = std::make_unique<Acceptor>(
       *loop_, Acceptor::Handlers{
                   .grpc = [this](UniqueFd socket) { control_->add(std::move(socket)); },

@@ -10,6 +10,7 @@
 #include "server/daemon/config_reload.h"
 #include "server/daemon/control_server.h"
 #include "server/daemon/event_loop.h"
+#include "server/daemon/metrics/publisher.h"
 #include "server/daemon/options.h"
 #include "server/daemon/socket_file.h"
 #include "server/daemon/supervisor.h"
@@ -50,6 +51,7 @@ class Daemon {
   std::vector<UniqueFd> passed_sockets_;
   std::unique_ptr<Supervisor> supervisor_;
   std::unique_ptr<ControlServer> control_;
+  std::unique_ptr<MetricsPublisher> metrics_;
   std::unique_ptr<Acceptor> acceptor_;
   UniqueFd signals_;
   Watch signal_watch_;

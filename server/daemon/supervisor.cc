@@ -291,6 +291,7 @@ void Supervisor::session_changed(Session& session) { tell(session, false); }
 
 void Supervisor::session_over(Session& session) {
   const uint64_t number = session.number();
+  if (session.state() == SessionState::kFaulted) ++sessions_lost_;
   leases_.remove_session(session.lease(), number);
   tell(session, true);
   const auto [begin, end] = kills_.equal_range(number);

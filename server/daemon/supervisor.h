@@ -75,6 +75,9 @@ class Supervisor final : public SessionObserver {
 
   // Sessions that are not over.
   size_t live_sessions() const;
+  // Ever: those that were opened, and those whose executor died.
+  uint64_t sessions_started() const { return next_session_ - 1; }
+  uint64_t sessions_lost() const { return sessions_lost_; }
 
   enum class Stop {
     kLetGo,  // running sessions go on with their executors
@@ -126,6 +129,7 @@ class Supervisor final : public SessionObserver {
   std::map<uint64_t, SessionListener> listeners_;
   std::multimap<uint64_t, KillDone> kills_;  // who waits for the end of a session
   uint64_t next_session_ = 1;
+  uint64_t sessions_lost_ = 0;
   uint64_t next_listener_ = 1;
   Watch tick_;
   bool stopping_ = false;

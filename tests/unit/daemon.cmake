@@ -13,6 +13,7 @@ flagos_add_test(NAME daemon_parts_test
     daemon_config_test.cc
     daemon_lease_test.cc
     daemon_loop_test.cc
+    daemon_metrics_test.cc
     daemon_peer_test.cc
     daemon_pool_test.cc
     daemon_socket_test.cc

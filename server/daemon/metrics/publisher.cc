@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/daemon/metrics/publisher.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <utility>
+
+#include "server/common/log.h"
+#include "server/daemon/control_view.h"
+#include "server/daemon/metrics/snapshot.h"
+#include "server/daemon/time.h"
+
+namespace flagos::daemon {
+namespace {
+
+constexpr auto kInterval = std::chrono::seconds(1);
+
+// Bytes of this process in memory; 0 where /proc does not say.
+uint64_t Resident() {
+  std::ifstream file("/proc/self/statm");
+  uint64_t size = 0, resident = 0;
+  file >> size >> resident;
+  return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+MetricsSnapshot Take(const Supervisor& supervisor, double started) {
+  MetricsSnapshot snapshot;
+  Show(supervisor, &snapshot.devices);
+  const double oldest = UnixSeconds() - std::chrono::duration<double>(kEndedShown).count();
+  for (const auto& [number, session] : supervisor.sessions()) {
+    if (!session->over() || session->ended() > oldest) Show(*session, &snapshot.sessions.emplace_back());
+  }
+  snapshot.sessions_started = supervisor.sessions_started();
+  snapshot.sessions_lost = supervisor.sessions_lost();
+  snapshot.started = started;
+  snapshot.resident = Resident();
+  return snapshot;
+}
+
+}  // namespace
+
+MetricsPublisher::MetricsPublisher(EventLoop& loop, const Supervisor& supervisor, const MetricsConfig& config)
+    : loop_(loop), supervisor_(supervisor), config_(config), started_(UnixSeconds()) {}
+
+absl::StatusOr<std::unique_ptr<MetricsPublisher>> MetricsPublisher::Start(EventLoop& loop, const Supervisor& supervisor,
+                                                                          const MetricsConfig& config) {
+  if (config.listen.empty() && config.socket.empty()) return nullptr;
+  std::unique_ptr<MetricsPublisher> publisher(new MetricsPublisher(loop, supervisor, config));
+  if (!config.socket.empty()) {
+    auto socket = SocketFile::Create(config.socket);
+    if (!socket.ok()) return socket.status();
+    publisher->socket_ = *std::move(socket);
+  }
+  auto exporter = MetricsExporter::Start(config.listen, publisher->socket_ ? publisher->socket_->fd() : -1);
+  if (!exporter.ok()) return exporter.status();
+  publisher->exporter_ = *std::move(exporter);
+  publisher->publish();
+  log::Info("metrics are served", {{"listen", config.listen}, {"socket", config.socket}});
+  return publisher;
+}
+
+void MetricsPublisher::publish() {
+  exporter_->publish(RenderMetrics(Take(supervisor_, started_), config_.max_series));
+  next_ = loop_.after(kInterval, [this] { publish(); });
+}
+
+}  // namespace flagos::daemon

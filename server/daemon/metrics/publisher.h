@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes a snapshot of sessions and devices every second, for the exporter.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "server/daemon/config.h"
+#include "server/daemon/event_loop.h"
+#include "server/daemon/metrics/exporter.h"
+#include "server/daemon/socket_file.h"
+#include "server/daemon/supervisor.h"
+
+namespace flagos::daemon {
+
+// Loop thread only. All are borrowed.
+class MetricsPublisher {
+ public:
+  // Null where the configuration names no place to serve metrics at.
+  static absl::StatusOr<std::unique_ptr<MetricsPublisher>> Start(EventLoop& loop, const Supervisor& supervisor,
+                                                                 const MetricsConfig& config);
+
+ private:
+  MetricsPublisher(EventLoop& loop, const Supervisor& supervisor, const MetricsConfig& config);
+  void publish();
+
+  EventLoop& loop_;
+  const Supervisor& supervisor_;
+  const MetricsConfig& config_;
+  const double started_;
+  std::unique_ptr<SocketFile> socket_;
+  std::unique_ptr<MetricsExporter> exporter_;
+  Watch next_;
+};
+
+}  // namespace flagos::daemon

@@ -63,6 +63,7 @@ int Run(const std::vector<std::string>& arguments, std::ostream& out, std::ostre
   AddSessionCommands(app, program);
   AddDeviceCommands(app, program);
   AddLeaseCommands(app, program);
+  AddConfigCommands(app, program);
   AddVersionCommand(app, program);
   AddDoctorCommand(app, program);
   try {

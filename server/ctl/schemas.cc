@@ -131,6 +131,38 @@ const Schema& VersionSchema() {
   return schema;
 }
 
+const Schema& ConfigKeySchema() {
+  static const Schema schema = {
+      .kind = "ConfigKey",
+      .fields = {},
+      .columns = {{"KEY", {"key"}},
+                  {"VALUE", {"value"}},
+                  {"ORIGIN", {"origin"}},
+                  {"EFFECT", {"effect"}},
+                  {"NOTE", {"note"}, true}},
+  };
+  return schema;
+}
+
+const Schema& ConfigChangeSchema() {
+  static const Schema schema = {
+      .kind = "ConfigChange",
+      .fields = {},
+      .columns = {{"KEY", {"key"}},
+                  {"RUNNING", {"running"}},
+                  {"FILE", {"value"}},
+                  {"ORIGIN", {"origin"}},
+                  {"EFFECT", {"effect"}},
+                  {"NOTE", {"note"}, true}},
+  };
+  return schema;
+}
+
+const Schema& ConfigMistakeSchema() {
+  static const Schema schema = {.kind = "ConfigMistake", .fields = {}, .columns = {{"MISTAKE", {"mistake"}}}};
+  return schema;
+}
+
 const Schema& CheckSchema() {
   static const Schema schema = {
       .kind = "Check",

@@ -13,5 +13,8 @@ const Schema& LeaseSchema();
 const Schema& ClosedLeaseSchema();
 const Schema& VersionSchema();
 const Schema& CheckSchema();
+const Schema& ConfigKeySchema();
+const Schema& ConfigChangeSchema();
+const Schema& ConfigMistakeSchema();
 
 }  // namespace flagos::ctl

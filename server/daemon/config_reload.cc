@@ -21,13 +21,6 @@ bool SameLog(const log::Options& a, const log::Options& b) {
 
 }  // namespace
 
-absl::Status WrongConfiguration(const std::vector<std::string>& mistakes, std::string_view advice) {
-  const size_t more = mistakes.size() - 1;
-  std::string why = Printable(mistakes.front());
-  if (more > 0) why += Cat(" (and ", more, more == 1 ? " other mistake)" : " other mistakes)");
-  return absl::FailedPreconditionError(Cat("the configuration is wrong\n", why, "\n", advice));
-}
-
 absl::StatusOr<Config> ConfigReload::load() const {
   if (!has_files()) {
     return absl::FailedPreconditionError(

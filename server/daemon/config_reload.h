@@ -53,7 +53,4 @@ class ConfigReload {
   State last_;
 };
 
-// Three lines: how many mistakes, the first of them, what to do. REQUIRES !mistakes.empty().
-absl::Status WrongConfiguration(const std::vector<std::string>& mistakes, std::string_view advice);
-
 }  // namespace flagos::daemon

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "server/common/strings.h"
 #include "server/daemon/config_file.h"
 
 namespace flagos::daemon {
@@ -29,6 +30,13 @@ ConfigSources SourcesOf(const std::string& file) {
   ConfigSources sources;
   sources.file = std::filesystem::absolute(file).lexically_normal().string();
   return sources;
+}
+
+absl::Status WrongConfiguration(const std::vector<std::string>& mistakes, std::string_view advice) {
+  const size_t more = mistakes.size() - 1;
+  std::string why = Printable(mistakes.front());
+  if (more > 0) why += Cat(" (and ", more, more == 1 ? " other mistake)" : " other mistakes)");
+  return absl::FailedPreconditionError(Cat("the configuration is wrong\n", why, "\n", advice));
 }
 
 }  // namespace flagos::daemon

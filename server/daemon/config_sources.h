@@ -6,8 +6,10 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "server/daemon/config.h"
 
 namespace flagos::daemon {
@@ -34,5 +36,9 @@ struct ConfigSources {
 
 // The sources of somebody who only has a file.
 ConfigSources SourcesOf(const std::string& file);
+
+// FailedPrecondition, in three lines: what, the first mistake and how many more there are, what to do. REQUIRES
+// !mistakes.empty().
+absl::Status WrongConfiguration(const std::vector<std::string>& mistakes, std::string_view advice);
 
 }  // namespace flagos::daemon

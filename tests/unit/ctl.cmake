@@ -9,6 +9,7 @@ target_link_libraries(flagos_test_crashing PRIVATE flagos_options)
 flagos_add_test(NAME ctl_test
   SOURCES
     ctl_command_test.cc
+    ctl_config_test.cc
     ctl_doctor_test.cc
     ctl_nvidia_test.cc
     ctl_options_test.cc

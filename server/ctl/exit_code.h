@@ -19,7 +19,7 @@ enum class ExitCode : int {
   kUnreachable = 3,
   kNotFound = 4,
   kDenied = 5,
-  kRefused = 6,  // by the state that something is in, or by a version
+  kRefused = 6,  // by the state that something is in, a version, or a wrong configuration
   kTimedOut = 7,
 };
 

@@ -15,17 +15,25 @@ from support.waiting import wait_for
 
 
 class Daemon:
-    """Starts in a folder of its own and accepts clients once constructed. `config` is TOML text."""
+    """Starts in a folder of its own and accepts clients once constructed. `config` is TOML text, which says
+    how many executors are `warm` where that is None."""
 
     def __init__(
-        self, folder: Path, devices: int = 1, vendor: str = "cpu", warm: int = 1, config: str = ""
+        self,
+        folder: Path,
+        devices: int = 1,
+        vendor: str = "cpu",
+        warm: int | None = 1,
+        config: str = "",
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.socket = folder / "flagosd.sock"
         self.log = folder / "flagosd.log"
         self.command: list[str] = [str(FLAGOSD), "--socket", str(self.socket), "--vendor", vendor]
-        self.command += ["--devices", str(devices), "--warm", str(warm), "--libtorch", str(libtorch())]
+        self.command += ["--devices", str(devices), "--libtorch", str(libtorch())]
+        if warm is not None:
+            self.command += ["--warm", str(warm)]
         if config:
             file = folder / "flagosd.toml"
             file.write_text("schema = 1\n" + config)

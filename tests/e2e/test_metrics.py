@@ -82,6 +82,7 @@ def test_figures_are_those_that_flagosctl_shows(served: tuple[Daemon, Path]) -> 
         assert shown["memory_used"] >= 4_000_000
         total = daemon.ctl_json("device", "list")["items"][0]["memory_total"]
         assert values(scrape(path))[("flagos_device_memory_total_bytes", "0")] == total
+        job.tell()
         job.finish(30)
     wait_for(
         "its end", lambda: f'flagos_session_state{{sid="{sid}",state="ENDED"}} 1' in scrape(path), timeout=20

@@ -44,7 +44,9 @@ absl::StatusOr<std::vector<ConfigChange>> ConfigReload::apply() {
   // The one step that may fail comes first.
   if (!SameLog(config->daemon.log, config_.daemon.log)) {
     if (const absl::Status status = log::Start(config->daemon.log); !status.ok()) {
-      return absl::FailedPreconditionError(Cat("the log cannot be moved\n", MessageOf(status), "\n", kAdvice));
+      const auto origin = config->origins.find("daemon.log_file");
+      const std::string where = origin == config->origins.end() ? std::string() : Cat(origin->second, ": ");
+      return absl::FailedPreconditionError(Cat("the log cannot be moved\n", where, MessageOf(status), "\n", kAdvice));
     }
   }
   std::vector<ConfigChange> changes = Changes(config_, *config);

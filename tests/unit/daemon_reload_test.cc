@@ -104,7 +104,9 @@ TEST_F(DaemonReloadTest, AWrongFileChangesNothing) {
 // The log is the one thing that may fail once the files are right.
 TEST_F(DaemonReloadTest, ALogThatCannotBeMovedChangesNothing) {
   folder_.write("flagosd.toml", "[daemon]\nlog_file = \"/nonexistent/log\"\n[pool]\nwarm = 2\n");
-  EXPECT_EQ(reload().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  const grpc::Status refused = reload();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(refused.error_message(), HasSubstr("\n" + file_ + ":2: cannot open the log file /nonexistent/log"));
   EXPECT_EQ(key("pool.warm").value(), "1");
   EXPECT_EQ(key("daemon.log_file").value(), "");
   EXPECT_TRUE(has_children(1));

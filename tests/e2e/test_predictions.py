@@ -38,7 +38,8 @@ def test_losses_of_one_element_with_deterministic_algorithms() -> None:
                     a, b = torch.rand(2, *shape)
                     ours, theirs = (loss(a.to(d), b.to(d), reduction=reduction) for d in ("flagos", "cpu"))
                     assert ours.shape == theirs.shape
-                    assert torch.equal(ours.cpu().nan_to_num(7), theirs.nan_to_num(7)), (loss, shape, reduction)
+                    equal = torch.equal(ours.cpu().nan_to_num(7), theirs.nan_to_num(7))
+                    assert equal, (loss, shape, reduction)
         """
     for checked in ("0", "1"):
         run(program, "embedded", FLAGOS_CHECK_PREDICTIONS=checked)

@@ -123,7 +123,8 @@ TEST(MetricsAddress, IsNumericAndHasAPort) {
   for (const char* good : {"127.0.0.1:9466", "[::1]:9466", "0.0.0.0:1", "127.0.0.1:65535"}) {
     EXPECT_TRUE(ParseMetricsAddress(good).has_value()) << good;
   }
-  for (const char* bad : {"", "9466", ":9466", "localhost:9466", "127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:9466x", "::1:9466"}) {
+  for (const char* bad :
+       {"", "9466", ":9466", "localhost:9466", "127.0.0.1:0", "127.0.0.1:65536", "127.0.0.1:9466x", "::1:9466"}) {
     EXPECT_FALSE(ParseMetricsAddress(bad).has_value()) << bad;
   }
 }

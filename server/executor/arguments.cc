@@ -16,7 +16,7 @@ std::optional<Arguments> ParseArguments(int argc, const char* const* argv, int& 
   app.add_option("--vendor", arguments.vendor, "Name of the vendor")->required();
   app.add_option("--vendor-dir", arguments.vendor_dir, "Folder that holds a folder for each vendor")->required();
   app.add_option("--libtorch", arguments.libtorch,
-                 "Folder of libtorch_cpu.so; default: where the vendor's manifest says");
+                 "Folder of libtorch_cpu.so; default: where the vendor's manifest says, else an installed runtime");
   app.add_option("--channel-fd", arguments.channel_fd, "Inherited socket to flagosd")
       ->required()
       ->check(CLI::Range(3, 1 << 20));

@@ -7,7 +7,7 @@
 //   preload = ["libtorch_acme.so"]  # loaded before the library, with their symbols for all; beside libtorch, or absolute
 //   interpose = ["libfaster.so"]    # beside the manifest; before anything else, so that its symbols come before others'
 //   [libtorch]                      # absent: the vendor hosts none
-//   path = "/opt/libtorch/lib"      # folder of libtorch_cpu.so; --libtorch overrides it
+//   path = "/opt/libtorch/lib"      # folder of libtorch_cpu.so; --libtorch overrides it; without both, an installed runtime
 //   versions = ["2.13"]             # that the library was built for; empty: any
 //   [environment]                   # set before anything is loaded, where not set already
 //   OMP_WAIT_POLICY = "passive"

@@ -21,19 +21,19 @@ std::string LoadedVersion() {
   return Cat(number >> 56, ".", (number >> 48) & 0xff, ".", (number >> 40) & 0xff);
 }
 
-std::string Listed(const std::vector<std::string>& texts) {
+}  // namespace
+
+std::string Listed(const std::vector<std::string>& versions) {
   std::string all;
-  for (const std::string& text : texts) all += (all.empty() ? "" : ", ") + text;
-  return all;
+  for (const std::string& version : versions) all += (all.empty() ? "" : ", ") + version;
+  return all.empty() ? "of any version" : all;
 }
 
-bool IsVersionOf(const std::string& version, const std::vector<std::string>& versions) {
+bool AcceptsVersion(const std::vector<std::string>& versions, const std::string& version) {
   return versions.empty() || std::ranges::any_of(versions, [&](const std::string& accepted) {
            return version == accepted || version.starts_with(accepted + ".") || version.starts_with(accepted + "+");
          });
 }
-
-}  // namespace
 
 absl::Status LoadGlobally(const std::string& path) {
   if (::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr) return absl::OkStatus();
@@ -47,10 +47,7 @@ absl::StatusOr<std::string> LoadTorch(const std::string& folder, const std::vect
   const std::string advice =
       Cat("; name the folder that holds libtorch_cpu.so with --libtorch (in flagosd's configuration: "
           "libtorch), or install torch ",
-          versions.empty() ? std::string("for it") : Listed(versions));
-  if (folder.empty()) {
-    return absl::NotFoundError(Cat("vendor ", wanted_by, " needs libtorch, and nobody says where it is", advice));
-  }
+          Listed(versions));
   for (const char* const name : {"libc10.so", "libtorch_cpu.so"}) {
     std::error_code ignored;
     const std::filesystem::path path = std::filesystem::absolute(std::filesystem::path(folder) / name, ignored);
@@ -60,7 +57,7 @@ absl::StatusOr<std::string> LoadTorch(const std::string& folder, const std::vect
     FLAGOS_RETURN_IF_ERROR(LoadGlobally(path.string()));
   }
   const std::string version = LoadedVersion();
-  if (!IsVersionOf(version, versions)) {
+  if (!AcceptsVersion(versions, version)) {
     return absl::FailedPreconditionError(Cat("the libtorch in ", folder, " is version ",
                                              version.empty() ? std::string("unknown (older than 2.9)") : version,
                                              ", but vendor ", wanted_by, " was built for ", Listed(versions), advice));

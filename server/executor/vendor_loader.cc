@@ -10,6 +10,7 @@
 #include "server/common/status.h"
 #include "server/common/strings.h"
 #include "server/executor/manifest.h"
+#include "server/executor/runtimes.h"
 #include "server/executor/torch_library.h"
 
 namespace flagos::executor {
@@ -81,7 +82,12 @@ absl::StatusOr<std::unique_ptr<vendor::Vendor>> LoadVendor(const std::string& na
   }
   std::string torch_folder;
   if (manifest->hosts_torch) {
-    const std::string& path = libtorch.empty() ? manifest->torch_path : libtorch;
+    std::string path = libtorch.empty() ? manifest->torch_path : libtorch;
+    if (path.empty()) {
+      const auto runtime = FindRuntime(RuntimesRoot(), *manifest);
+      if (!runtime.ok()) return runtime.status();
+      path = runtime->libtorch().string();
+    }
     const auto version = LoadTorch(path, manifest->torch_versions, name);
     if (!version.ok()) return version.status();
     torch_folder = std::filesystem::absolute(path, ignored).string();

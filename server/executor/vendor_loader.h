@@ -11,8 +11,8 @@
 namespace flagos::executor {
 
 // Reads DIR/NAME/manifest.toml, sets its environment, loads libtorch (from `libtorch`, else from where the manifest
-// says), the libraries to preload and the vendor's own, and makes the vendor, not started yet. What was loaded stays.
-// Call before there are other threads.
+// says, else from an installed runtime that fits), the libraries to preload and the vendor's own, and makes the vendor,
+// not started yet. What was loaded stays. Call before there are other threads.
 absl::StatusOr<std::unique_ptr<vendor::Vendor>> LoadVendor(const std::string& name, const std::string& dir,
                                                            const std::string& libtorch);
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -114,10 +115,34 @@ TEST_F(ExecutorLoaderTest, PassesOnWhatTheVendorSays) {
 }
 
 TEST_F(ExecutorLoaderTest, SaysWhatToDoWithoutLibtorch) {
+  ::setenv("FLAGOS_RUNTIMES", (root_ / "runtimes").c_str(), 1);
   write(std::string(kPlain) + "[libtorch]\nversions = [\"2.13\"]\n");
-  EXPECT_THAT(complaint(), AllOf(HasSubstr("nobody says where"), HasSubstr("--libtorch"), HasSubstr("torch 2.13")));
+  EXPECT_THAT(complaint(), AllOf(HasSubstr("nobody says where"), HasSubstr("--libtorch"), HasSubstr("torch 2.13"),
+                                 HasSubstr("flagosctl runtime install cpu")));
   EXPECT_THAT(complaint("odd", {"--libtorch", "/nonexistent"}),
               AllOf(HasSubstr("there is no /nonexistent/libc10.so"), HasSubstr("--libtorch")));
+}
+
+TEST_F(ExecutorLoaderTest, TakesAnInstalledRuntimeThatFits) {
+  const std::filesystem::path runtimes = root_ / "runtimes";
+  ::setenv("FLAGOS_RUNTIMES", runtimes.c_str(), 1);
+  write(std::string(kPlain) + "[libtorch]\nversions = [\"2.13\"]\n");
+  const auto install = [&](const std::string& version) {
+    const std::filesystem::path folder = runtimes / ("cpu-" + version);
+    std::filesystem::create_directories(folder / "lib/torch/lib");
+    std::ofstream(folder / "runtime.toml") << "name = \"cpu\"\nversion = \"" << version << "\"\n";
+    for (const char* const file : {"sha256sums", "lib/torch/lib/libc10.so", "lib/torch/lib/libtorch_cpu.so"}) {
+      std::ofstream(folder / file) << "this is no library";
+    }
+    return folder;
+  };
+  install("2.12.1");
+  EXPECT_THAT(complaint(), HasSubstr("nobody says where"));
+  const auto fitting = install("2.13.0+cpu");
+  EXPECT_THAT(complaint(), HasSubstr("cannot load " + (fitting / "lib/torch/lib/libc10.so").string()));
+  std::filesystem::permissions(fitting, std::filesystem::perms::others_write, std::filesystem::perm_options::add);
+  EXPECT_THAT(complaint(), HasSubstr("cpu-2.13.0+cpu: writable by others"));
+  ::unsetenv("FLAGOS_RUNTIMES");
 }
 
 #ifdef FLAGOS_TEST_LIBTORCH

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What comes from the distribution (deploy/packages), as targets named flagos::NAME or by the library's own names:
 #   flagos::grpc (with Protobuf and Abseil), absl::*, flagos::tomlplusplus, CLI11::CLI11, nlohmann_json::nlohmann_json,
-#   flagos::spdlog, Boost::headers, GTest::gtest, GTest::gmock, GTest::gtest_main, benchmark::benchmark
+#   flagos::spdlog, flagos::minizip, flagos::crypto, Boost::headers, GTest::gtest, GTest::gmock, GTest::gtest_main, benchmark::benchmark
 find_package(PkgConfig REQUIRED)
 find_package(absl REQUIRED CONFIG)
 find_package(Boost 1.74 REQUIRED)
@@ -31,6 +31,23 @@ if(FLAGOS_STATIC_LIBRARIES)
   list(APPEND grpc_libraries -Wl,--end-group -Wl,-Bdynamic)
 endif()
 target_link_libraries(flagos_grpc INTERFACE ${grpc_libraries})
+
+# Zip files and hashes, for flagosctl runtime. OpenSSL comes with gRPC's development files; only its hashes are linked. By
+# their paths: CMake drops what looks like a second -Wl,-Bstatic.
+find_path(MINIZIP_INCLUDE minizip/unzip.h REQUIRED)
+foreach(library minizip z crypto)
+  set(name ${library})
+  if(FLAGOS_STATIC_LIBRARIES)
+    set(name lib${library}.a)
+  endif()
+  find_library(FLAGOS_LIBRARY_${library} ${name} REQUIRED)
+endforeach()
+add_library(flagos_minizip INTERFACE)
+add_library(flagos::minizip ALIAS flagos_minizip)
+target_link_libraries(flagos_minizip INTERFACE ${FLAGOS_LIBRARY_minizip} ${FLAGOS_LIBRARY_z})
+add_library(flagos_crypto INTERFACE)
+add_library(flagos::crypto ALIAS flagos_crypto)
+target_link_libraries(flagos_crypto INTERFACE ${FLAGOS_LIBRARY_crypto} ${CMAKE_DL_LIBS})
 
 # The distribution's CMake files name the shared libraries; the archives lie beside them.
 if(FLAGOS_STATIC_LIBRARIES)

@@ -32,6 +32,7 @@ struct Program {
 void AddDeviceCommands(CLI::App& app, Program& program);
 void AddSessionCommands(CLI::App& app, Program& program);
 void AddLeaseCommands(CLI::App& app, Program& program);
+void AddRuntimeCommands(CLI::App& app, Program& program);
 void AddVersionCommand(CLI::App& app, Program& program);
 void AddConfigCommands(CLI::App& app, Program& program);
 void AddDoctorCommand(CLI::App& app, Program& program);

@@ -10,6 +10,8 @@
 #include "server/ctl/exit_code.h"
 #include "server/ctl/render.h"
 #include "server/ctl/schemas.h"
+#include "server/ctl/vendors.h"
+#include "server/executor/runtimes.h"
 
 namespace flagos::ctl {
 namespace {
@@ -51,6 +53,7 @@ absl::Status Examine(const Program& program) {
   Checks checks;
   CheckMachine(checks);
   CheckInstallation(checks);
+  CheckRuntimes(VendorFolder(), executor::RuntimesRoot(), checks);
   CheckNvidia(checks);
   CheckEnvironment(checks);
   CheckDaemon(program, checks);

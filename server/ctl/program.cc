@@ -64,6 +64,7 @@ int Run(const std::vector<std::string>& arguments, std::ostream& out, std::ostre
   AddDeviceCommands(app, program);
   AddLeaseCommands(app, program);
   AddConfigCommands(app, program);
+  AddRuntimeCommands(app, program);
   AddVersionCommand(app, program);
   AddDoctorCommand(app, program);
   try {

@@ -172,4 +172,30 @@ const Schema& CheckSchema() {
   return schema;
 }
 
+const Schema& RuntimeSchema() {
+  static const Schema schema = {
+      .kind = "Runtime",
+      .fields = {{"size", Unit::kBytes}},
+      .columns = {{"RUNTIME", {"runtime"}},
+                  {"NAME", {"name"}, true},
+                  {"VERSION", {"version"}},
+                  {"SIZE", {"size"}},
+                  {"VENDORS", {"vendors"}},
+                  {"STATE", {"state"}},
+                  {"INSTALLED", {"installed"}, true},
+                  {"SOURCE", {"source"}, true},
+                  {"PROBLEM", {"problem"}, true}},
+  };
+  return schema;
+}
+
+const Schema& RuntimeCheckSchema() {
+  static const Schema schema = {
+      .kind = "RuntimeCheck",
+      .fields = {},
+      .columns = {{"RUNTIME", {"runtime"}}, {"RESULT", {"result"}}, {"PROBLEMS", {"problems"}}},
+  };
+  return schema;
+}
+
 }  // namespace flagos::ctl

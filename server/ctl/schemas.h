@@ -16,5 +16,7 @@ const Schema& CheckSchema();
 const Schema& ConfigKeySchema();
 const Schema& ConfigChangeSchema();
 const Schema& ConfigMistakeSchema();
+const Schema& RuntimeSchema();
+const Schema& RuntimeCheckSchema();
 
 }  // namespace flagos::ctl

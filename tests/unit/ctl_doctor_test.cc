@@ -104,6 +104,70 @@ TEST_F(Installation, TellsAMissingLibtorch) {
   EXPECT_EQ(vendor().verdict, Verdict::kFail) << "no TOML";
 }
 
+class DoctorRuntimes : public Installation {
+ protected:
+  static constexpr const char* kName = "cpu-2.13.0+cpu";
+
+  void SetUp() override {
+    Installation::SetUp();
+    write("vendors/cpu/manifest.toml", "name = \"cpu\"\nlibrary = \"x.so\"\n[libtorch]\nversions = [\"2.13.0\"]\n");
+  }
+  void install(const std::string& version) {
+    const fs::path runtime = fs::path("runtimes") / kName;
+    write(runtime / "runtime.toml", "name = \"cpu\"\nversion = \"" + version + "\"\n");
+    for (const char* const file : {"sha256sums", "lib/torch/lib/libc10.so", "lib/torch/lib/libtorch_cpu.so"}) {
+      write(runtime / file, "");
+    }
+  }
+  // Of the runtime itself, which nothing is said of where it is in order; and of the vendor that needs one.
+  const Check* runtime() { return Find(check(), std::string("runtime ") + kName); }
+  const Check* vendor_needs() { return Find(check(), "runtime of vendor cpu"); }
+
+ private:
+  const Checks& check() {
+    checks_.clear();
+    CheckRuntimes(folder / "vendors", folder / "runtimes", checks_);
+    return checks_;
+  }
+  Checks checks_;
+};
+
+TEST_F(DoctorRuntimes, TellsThatOneIsMissing) {
+  ASSERT_NE(vendor_needs(), nullptr);
+  EXPECT_EQ(vendor_needs()->verdict, Verdict::kWarn);
+  EXPECT_NE(vendor_needs()->advice.find("flagosctl runtime install cpu"), std::string::npos);
+  install("2.13.0+cpu");
+  EXPECT_EQ(vendor_needs()->verdict, Verdict::kOk) << vendor_needs()->found;
+  EXPECT_EQ(runtime(), nullptr);
+  write("vendors/cpu/manifest.toml", "name = \"cpu\"\nlibrary = \"x.so\"\n");
+  EXPECT_EQ(vendor_needs(), nullptr) << "a vendor that hosts no libtorch";
+}
+
+TEST_F(DoctorRuntimes, TellsAWrongVersion) {
+  install("2.12.0+cpu");
+  EXPECT_EQ(vendor_needs()->verdict, Verdict::kWarn);
+  EXPECT_NE(vendor_needs()->found.find("2.13.0"), std::string::npos) << vendor_needs()->found;
+  install("2.13.0+cu130");
+  EXPECT_EQ(vendor_needs()->verdict, Verdict::kOk) << vendor_needs()->found;
+}
+
+TEST_F(DoctorRuntimes, TellsWhoElseCanWrite) {
+  install("2.13.0+cpu");
+  ASSERT_EQ(runtime(), nullptr);
+  const fs::path library = folder / "runtimes" / kName / "lib/torch/lib/libc10.so";
+  for (const fs::perms open : {fs::perms::group_write, fs::perms::others_write}) {
+    fs::permissions(library, open, fs::perm_options::add);
+    ASSERT_NE(runtime(), nullptr);
+    EXPECT_EQ(runtime()->verdict, Verdict::kFail);
+    EXPECT_NE(runtime()->found.find("libc10.so"), std::string::npos) << runtime()->found;
+    EXPECT_EQ(vendor_needs()->verdict, Verdict::kWarn) << "nobody loads it";
+    fs::permissions(library, open, fs::perm_options::remove);
+    EXPECT_EQ(runtime(), nullptr);
+  }
+  fs::remove(library);
+  EXPECT_EQ(runtime()->verdict, Verdict::kFail) << "incomplete";
+}
+
 TEST(DoctorEnvironment, KnowsATokenFromATypo) {
   ::setenv("FLAGOS_TOKEN", "secret", 1);
   Checks checks;

@@ -38,6 +38,10 @@ void CheckDaemon(const Program& program, Checks& checks);
 // What an NVIDIA GPU needs of this machine; says nothing where the vendor cuda is not installed.
 void CheckNvidia(Checks& checks);
 
+// The runtimes that executors load where nobody names a libtorch: missing, of a wrong version, writable by others. Says
+// nothing where no vendor takes one. Of one folder of vendors and one of runtimes.
+void CheckRuntimes(const std::string& vendors, const std::string& root, Checks& checks);
+
 // Of one installation, and for tests: `folder` holds bin and vendors.
 void CheckInstallationIn(const std::string& folder, Checks& checks);
 

@@ -36,6 +36,8 @@ void AddRuntimeCommands(CLI::App& app, Program& program);
 void AddVersionCommand(CLI::App& app, Program& program);
 void AddConfigCommands(CLI::App& app, Program& program);
 void AddDoctorCommand(CLI::App& app, Program& program);
+// After all others, which it lists.
+void AddCompletionCommand(CLI::App& app, Program& program);
 
 // Prints what `fetch` answers, once or, with an interval, again and again until the process is interrupted.
 absl::Status PrintList(const Program& program, const std::optional<absl::Duration>& interval,

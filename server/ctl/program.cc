@@ -59,6 +59,7 @@ int Run(const std::vector<std::string>& arguments, std::ostream& out, std::ostre
   program.terminal = terminal;
   CLI::App app("Shows and steers a flagosd, the device server for PyTorch.", "flagosctl");
   app.require_subcommand(1);
+  app.set_help_all_flag("--help-all", "The help of every command");
   AddOptions(app, program.options);
   AddSessionCommands(app, program);
   AddDeviceCommands(app, program);
@@ -67,6 +68,7 @@ int Run(const std::vector<std::string>& arguments, std::ostream& out, std::ostre
   AddRuntimeCommands(app, program);
   AddVersionCommand(app, program);
   AddDoctorCommand(app, program);
+  AddCompletionCommand(app, program);
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::Success& success) {

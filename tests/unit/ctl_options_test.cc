@@ -92,5 +92,15 @@ TEST(ExitCodes, AreThoseOfTheManual) {
   EXPECT_EQ(code(absl::StatusCode::kDeadlineExceeded), 7);
 }
 
+TEST(Completion, ListsEveryCommandWithItsOptions) {
+  for (const std::string shell : {"bash", "zsh"}) {
+    const Outcome outcome = Flagosctl({"completion", shell});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    for (const char* const line : {"flagosctl device\"", "\"list show\"", "flagosctl runtime install\"", "--from"}) {
+      EXPECT_NE(outcome.out.find(line), std::string::npos) << shell << ": " << line;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace flagos::ctl

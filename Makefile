@@ -11,7 +11,7 @@ PYTHON_BIN := .venv/bin/python
 # Progress as "[12/340 3.5s] what": how much is done and how long it has taken.
 export NINJA_STATUS = [%f/%t %es] 
 
-.PHONY: help setup configure build demo test test-versions conformance cuda bench lint format wheel clean distclean
+.PHONY: help setup configure build demo test test-versions conformance cuda bench lint format wheel package clean distclean
 
 help: ## list these commands
 	@echo "flagosd, the device server for PyTorch. Commands:"
@@ -61,6 +61,9 @@ format: setup ## rewrite C++ and Python sources in the project's format
 
 wheel: setup ## build the wheel that `pip install .` installs, into dist/
 	@$(PYTHON_BIN) -m build --wheel --no-isolation
+
+package: build ## pack the service as a Debian package, dist/flagos_VERSION_ARCH.deb (with the vendor cuda where `make cuda` built it)
+	@scripts/package.sh
 
 clean: ## remove what was built; .venv stays
 	rm -rf build build-wheel dist python/flagos/native

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "server/common/status.h"
 #include "server/ctl/commands.h"
 #include "server/ctl/exit_code.h"
 #include "server/ctl/render.h"
@@ -120,8 +121,7 @@ absl::Status Verify(const Program& program, const State& state) {
     listing.rows.push_back(
         {{"runtime", runtime.id()}, {"result", problems.empty() ? "ok" : "failed"}, {"problems", problems}});
   }
-  const absl::Status printed = program.print(RenderList(std::move(listing), program.options.view));
-  if (!printed.ok()) return printed;
+  FLAGOS_RETURN_IF_ERROR(program.print(RenderList(std::move(listing), program.options.view)));
   return failed ? absl::UnknownError("") : absl::OkStatus();  // the list has said it all; only the exit code is left
 }
 

@@ -117,7 +117,7 @@ absl::Status Daemon::start_service() {
   auto control = ControlServer::Start(*loop_, *supervisor_, reload_);
   if (!control.ok()) return control.status();
   control_ = *std::move(control);
-  auto metrics = MetricsPublisher::Start(*loop_, *supervisor_, config_.metrics);
+  auto metrics = MetricsPublisher::Start(*loop_, *supervisor_, reload_);
   if (!metrics.ok()) return metrics.status();
   metrics_ = *std::move(metrics);
   acceptor_ = std::make_unique<Acceptor>(

@@ -131,3 +131,17 @@ def test_a_wrong_address_is_an_error_of_the_configuration(tmp_path: Path) -> Non
     )
     assert done.returncode != 0
     assert "127.0.0.1:9466" in done.stdout + done.stderr
+
+
+def test_a_refused_reload_shows(served: tuple[Daemon, Path]) -> None:
+    daemon, path = served
+    name = ("flagos_config_reload_ok", "")
+    assert values(scrape(path))[name] == 1
+    drop_in = daemon.folder / "conf.d" / "50-test.toml"
+    drop_in.parent.mkdir()
+    drop_in.write_text("[pool]\nworm = 1\n")
+    assert daemon.ctl("config", "reload").returncode == 6
+    wait_for("the refusal", lambda: values(scrape(path))[name] == 0, timeout=20)
+    drop_in.unlink()
+    assert daemon.ctl("config", "reload").returncode == 0
+    wait_for("the success", lambda: values(scrape(path))[name] == 1, timeout=20)

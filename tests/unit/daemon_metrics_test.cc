@@ -105,6 +105,7 @@ TEST(MetricsPage, TellsWhatTheSnapshotHas) {
            "flagos_session_device_seconds_total{sid=\"s7\"} 1.5\n",
            "flagos_sessions_started_total 7\n",
            "flagos_sessions_lost_total 2\n",
+           "flagos_config_reload_ok 1\n",
            "flagos_series_dropped 0\n",
        }) {
     EXPECT_THAT(page, HasSubstr(line));

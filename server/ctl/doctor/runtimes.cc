@@ -38,6 +38,7 @@ Check CheckVendor(const Manifest& manifest, const std::vector<Runtime>& runtimes
     return {name, Verdict::kOk, found->folder.string(), ""};
   }
   std::vector<std::string> others;
+  others.reserve(runtimes.size());
   for (const Runtime& runtime : runtimes) others.push_back(runtime.id());
   // It may well work without: flagosd's configuration may name a libtorch, and a job's embedded flagosd has the job's.
   return {name, Verdict::kWarn,

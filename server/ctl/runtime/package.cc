@@ -52,7 +52,7 @@ std::vector<fs::path> Entries(const fs::path& folder) {
 // The site-packages of a virtual environment; the folder itself where it is none.
 fs::path SitePackages(const fs::path& folder) {
   for (const fs::path& python : Entries(folder / "lib")) {
-    const fs::path packages = python / "site-packages";
+    fs::path packages = python / "site-packages";
     if (std::error_code hidden; python.filename().string().starts_with("python") && fs::exists(packages, hidden)) {
       return packages;
     }

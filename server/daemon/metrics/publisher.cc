@@ -25,8 +25,9 @@ uint64_t Resident() {
   return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-MetricsSnapshot Take(const Supervisor& supervisor, double started) {
+MetricsSnapshot Take(const Supervisor& supervisor, const ConfigReload& reload, double started) {
   MetricsSnapshot snapshot;
+  snapshot.reload_ok = reload.last().status.ok();
   Show(supervisor, &snapshot.devices);
   const double oldest = UnixSeconds() - std::chrono::duration<double>(kEndedShown).count();
   for (const auto& [number, session] : supervisor.sessions()) {
@@ -41,13 +42,14 @@ MetricsSnapshot Take(const Supervisor& supervisor, double started) {
 
 }  // namespace
 
-MetricsPublisher::MetricsPublisher(EventLoop& loop, const Supervisor& supervisor, const MetricsConfig& config)
-    : loop_(loop), supervisor_(supervisor), config_(config), started_(UnixSeconds()) {}
+MetricsPublisher::MetricsPublisher(EventLoop& loop, const Supervisor& supervisor, const ConfigReload& reload)
+    : loop_(loop), supervisor_(supervisor), reload_(reload), started_(UnixSeconds()) {}
 
 absl::StatusOr<std::unique_ptr<MetricsPublisher>> MetricsPublisher::Start(EventLoop& loop, const Supervisor& supervisor,
-                                                                          const MetricsConfig& config) {
+                                                                          const ConfigReload& reload) {
+  const MetricsConfig& config = reload.config().metrics;
   if (config.listen.empty() && config.socket.empty()) return nullptr;
-  std::unique_ptr<MetricsPublisher> publisher(new MetricsPublisher(loop, supervisor, config));
+  std::unique_ptr<MetricsPublisher> publisher(new MetricsPublisher(loop, supervisor, reload));
   if (!config.socket.empty()) {
     auto socket = SocketFile::Create(config.socket);
     if (!socket.ok()) return socket.status();
@@ -62,7 +64,7 @@ absl::StatusOr<std::unique_ptr<MetricsPublisher>> MetricsPublisher::Start(EventL
 }
 
 void MetricsPublisher::publish() {
-  exporter_->publish(RenderMetrics(Take(supervisor_, started_), config_.max_series));
+  exporter_->publish(RenderMetrics(Take(supervisor_, reload_, started_), reload_.config().metrics.max_series));
   next_ = loop_.after(kInterval, [this] { publish(); });
 }
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "server/daemon/config.h"
+#include "server/daemon/config_reload.h"
 #include "server/daemon/event_loop.h"
 #include "server/daemon/metrics/exporter.h"
 #include "server/daemon/socket_file.h"
@@ -18,15 +18,15 @@ class MetricsPublisher {
  public:
   // Null where the configuration names no place to serve metrics at.
   static absl::StatusOr<std::unique_ptr<MetricsPublisher>> Start(EventLoop& loop, const Supervisor& supervisor,
-                                                                 const MetricsConfig& config);
+                                                                 const ConfigReload& reload);
 
  private:
-  MetricsPublisher(EventLoop& loop, const Supervisor& supervisor, const MetricsConfig& config);
+  MetricsPublisher(EventLoop& loop, const Supervisor& supervisor, const ConfigReload& reload);
   void publish();
 
   EventLoop& loop_;
   const Supervisor& supervisor_;
-  const MetricsConfig& config_;
+  const ConfigReload& reload_;
   const double started_;
   std::unique_ptr<SocketFile> socket_;
   std::unique_ptr<MetricsExporter> exporter_;

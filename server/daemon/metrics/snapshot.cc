@@ -115,6 +115,8 @@ void RenderDaemon(Exposition& page, const MetricsSnapshot& snapshot) {
     page.sample({}, value);
   };
   one("flagos_start_time_seconds", kGauge, "When flagosd started, Unix time.", snapshot.started);
+  one("flagos_config_reload_ok", kGauge, "0 where the latest reload of the configuration was refused.",
+      snapshot.reload_ok ? 1 : 0);
   one("flagos_sessions_started_total", kCounter, "Sessions that were opened.",
       static_cast<double>(snapshot.sessions_started));
   one("flagos_sessions_lost_total", kCounter, "Sessions whose executor died.",

@@ -18,6 +18,7 @@ struct MetricsSnapshot {
   std::vector<v1::Session> sessions;
   uint64_t sessions_started = 0;  // ever, as the next one
   uint64_t sessions_lost = 0;     // whose executor died
+  bool reload_ok = true;          // the configuration's latest reload; true before the first
   double started = 0;             // when flagosd did, Unix seconds
   uint64_t resident = 0;          // bytes of flagosd
 };

@@ -49,7 +49,7 @@ WheelSpec SmallTorch() {
 
 fs::path WriteWheel(const fs::path& folder, const WheelSpec& spec) {
   fs::create_directories(folder);
-  const fs::path path = folder / (spec.package + "-" + spec.version + "-cp311-cp311-linux_x86_64.whl");
+  fs::path path = folder / (spec.package + "-" + spec.version + "-cp311-cp311-linux_x86_64.whl");
   const zipFile zip = ::zipOpen64(path.c_str(), APPEND_STATUS_CREATE);
   Check(zip != nullptr);
   for (const auto& [file, text] : spec.files) Add(zip, file, text);

@@ -128,7 +128,7 @@ TEST_F(ExecutorLoaderTest, TakesAnInstalledRuntimeThatFits) {
   ::setenv("FLAGOS_RUNTIMES", runtimes.c_str(), 1);
   write(std::string(kPlain) + "[libtorch]\nversions = [\"2.13\"]\n");
   const auto install = [&](const std::string& version) {
-    const std::filesystem::path folder = runtimes / ("cpu-" + version);
+    std::filesystem::path folder = runtimes / ("cpu-" + version);
     std::filesystem::create_directories(folder / "lib/torch/lib");
     std::ofstream(folder / "runtime.toml") << "name = \"cpu\"\nversion = \"" << version << "\"\n";
     for (const char* const file : {"sha256sums", "lib/torch/lib/libc10.so", "lib/torch/lib/libtorch_cpu.so"}) {

@@ -3,17 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 
 #include "tests/support/control_client.h"
 #include "tests/support/daemon_process.h"
 #include "tests/support/executor_process.h"
+#include "tests/support/service_manager.h"
 
 namespace flagos::testing {
 namespace {
@@ -171,30 +169,16 @@ TEST(DaemonReloadNoFileTest, ThereIsNothingToReload) {
 
 TEST(DaemonReloadNotifyTest, TheServiceManagerIsTold) {
   TemporaryFolder folder;
-  const std::string path = folder.path() + "/notify";
-  const UniqueFd manager(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
-  ASSERT_EQ(::bind(manager.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   const std::string file = folder.write("flagosd.toml", "");
-  ::setenv("NOTIFY_SOCKET", path.c_str(), 1);
+  ServiceManager manager;
   DaemonProcess daemon({.vendor = "null", .arguments = {"--config", file}});
-  ::unsetenv("NOTIFY_SOCKET");
-  const timeval patience{.tv_sec = 20, .tv_usec = 0};
-  ::setsockopt(manager.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  const auto next = [&] {
-    char text[256];
-    const ssize_t size = ::recv(manager.get(), text, sizeof text, 0);
-    return std::string(text, size > 0 ? static_cast<size_t>(size) : 0);
-  };
-  EXPECT_THAT(next(), HasSubstr("EXTEND_TIMEOUT_USEC="));
-  EXPECT_EQ(next(), "READY=1");
+  EXPECT_THAT(manager.next(), HasSubstr("EXTEND_TIMEOUT_USEC="));
+  EXPECT_EQ(manager.next(), "READY=1");
   for (const char* const text : {"[pool]\nwarm = 2\n", "nonsense"}) {
     folder.write("flagosd.toml", text);
     daemon.signal(SIGHUP);
-    EXPECT_THAT(next(), ::testing::MatchesRegex("RELOADING=1\nMONOTONIC_USEC=[0-9]+"));
-    EXPECT_EQ(next(), "READY=1") << "whether it succeeded or not";
+    EXPECT_THAT(manager.next(), ::testing::MatchesRegex("RELOADING=1\nMONOTONIC_USEC=[0-9]+"));
+    EXPECT_EQ(manager.next(), "READY=1") << "whether it succeeded or not";
   }
 }
 

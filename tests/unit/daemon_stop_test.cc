@@ -14,6 +14,7 @@
 #include "tests/support/control_client.h"
 #include "tests/support/daemon_process.h"
 #include "tests/support/executor_process.h"
+#include "tests/support/service_manager.h"
 
 namespace flagos::testing {
 namespace {
@@ -127,26 +128,12 @@ TEST(DaemonStopTest, IsReadyThoughThereAreNoDevices) {
 }
 
 TEST(DaemonStopTest, TellsItsServiceManager) {
-  TemporaryFolder folder;
-  const std::string path = folder.path() + "/notify";
-  const UniqueFd manager(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof address.sun_path - 1);
-  ASSERT_EQ(::bind(manager.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  const timeval patience{10, 0};
-  ASSERT_EQ(::setsockopt(manager.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
-  const auto next = [&] {
-    char text[64] = {};
-    return ::recv(manager.get(), text, sizeof text - 1, 0) > 0 ? std::string(text) : std::string("nothing");
-  };
-  ::setenv("NOTIFY_SOCKET", path.c_str(), 1);
+  ServiceManager manager;
   DaemonProcess daemon;
-  ::unsetenv("NOTIFY_SOCKET");
-  EXPECT_EQ(next(), "EXTEND_TIMEOUT_USEC=70000000") << "start_timeout, and a little more";
-  EXPECT_EQ(next(), "READY=1");
+  EXPECT_EQ(manager.next(), "EXTEND_TIMEOUT_USEC=70000000") << "start_timeout, and a little more";
+  EXPECT_EQ(manager.next(), "READY=1");
   daemon.signal(SIGTERM);
-  EXPECT_EQ(next(), "STOPPING=1");
+  EXPECT_EQ(manager.next(), "STOPPING=1");
   EXPECT_EQ(daemon.wait(), 0);
 }
 

@@ -56,6 +56,11 @@ DeviceRecord Describe(const cudaDeviceProp& properties) {
 Result<std::vector<DeviceRecord>> OpenDevices(const vendor::Options& options) {
   for (const auto& [name, value] : options.values) {
     if (torch_host::IsKernelOption(name)) continue;
+    if (name == "devices") {
+      return MakeError(ErrorCode::kValue,
+                       "vendor cuda counts the node's GPUs itself; instead of --devices (in flagosd's configuration: "
+                       "[devices] count) choose GPUs with [devices] include or CUDA_VISIBLE_DEVICES");
+    }
     return MakeError(ErrorCode::kValue, "vendor cuda has no option \"" + name + "\"; correct flagosd's configuration");
   }
   Restrict(options.devices);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A GPU that cannot be used is refused by name: in flagosd's log, in the client's error and, where it can know, by doctor."""
+"""What keeps a GPU from being used is refused by name: in flagosd's log and in the client's error."""
 
 import os
 import subprocess
@@ -45,12 +45,16 @@ class Daemon:
 
     def client(self):
         env = os.environ | {"FLAGOS_ENDPOINT": f"unix://{self.socket}"}
-        done = subprocess.run([sys.executable, "-c", COMPUTE], env=env, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            [sys.executable, "-c", COMPUTE], env=env, capture_output=True, text=True, timeout=120
+        )
         return done.returncode, (done.stdout + done.stderr).strip().splitlines()[-1]
 
     def doctor(self):
         env = self.environment | {"FLAGOS_ENDPOINT": f"unix://{self.socket}"}
-        done = subprocess.run([NATIVE / "flagosctl", "doctor"], env=env, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [NATIVE / "flagosctl", "doctor"], env=env, capture_output=True, text=True, timeout=60
+        )
         return done.returncode, done.stdout
 
     def __enter__(self):
@@ -82,7 +86,10 @@ def visible_devices_that_do_not_exist():
 
 def visible_devices_that_exist():
     uuid = subprocess.run(
-        ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"], capture_output=True, text=True, check=True
+        ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.split()[0]
     for value in ("0", uuid):
         with Daemon(CUDA_VISIBLE_DEVICES=value) as daemon:

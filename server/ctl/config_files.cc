@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "server/ctl/commands.h"
-#include "server/daemon/config_sources.h"
-#include "server/daemon/config_view.h"
+#include "server/daemon/config/sources.h"
+#include "server/daemon/config/view.h"
 
 namespace flagos::ctl {
 

@@ -6,14 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include "server/daemon/acceptor.h"
-#include "server/daemon/config_reload.h"
-#include "server/daemon/control_server.h"
+#include "server/daemon/clients/acceptor.h"
+#include "server/daemon/clients/socket_file.h"
+#include "server/daemon/config/options.h"
+#include "server/daemon/config/reload.h"
+#include "server/daemon/control/server.h"
 #include "server/daemon/event_loop.h"
 #include "server/daemon/metrics/publisher.h"
-#include "server/daemon/options.h"
-#include "server/daemon/socket_file.h"
-#include "server/daemon/supervisor.h"
+#include "server/daemon/sessions/supervisor.h"
 
 namespace flagos::daemon {
 

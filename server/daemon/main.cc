@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "server/common/strings.h"
+#include "server/daemon/config/options.h"
 #include "server/daemon/daemon.h"
-#include "server/daemon/options.h"
 
 int main(int argc, char** argv) {
   // Descriptors 0 to 2 are taken from here on, so that none of ours becomes an output of somebody's.

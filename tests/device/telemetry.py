@@ -160,7 +160,7 @@ def nobody_of_ours_is_on_a_gpu():
             maps = Path(f"/proc/{pid}/maps").read_text()
             files = [os.path.realpath(file) for file in Path(f"/proc/{pid}/fd").iterdir()]
             print(name, pid, [file for file in files if "nvidia" in file])
-            # The monitor's files do not tell: NVML itself maps libcuda.so and, with some drivers, opens nvidia-uvm.
+            # The monitor's files do not tell: NVML itself maps libcuda.so and opens what the driver has.
             if name == "flagosd":
                 assert "libnvidia-ml" not in maps
                 assert "libcuda.so" not in maps

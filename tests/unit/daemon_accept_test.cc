@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "proto/socket/unix_socket.h"
-#include "server/daemon/acceptor.h"
-#include "server/daemon/socket_file.h"
+#include "server/daemon/clients/acceptor.h"
+#include "server/daemon/clients/socket_file.h"
 #include "tests/support/daemon_process.h"
 #include "tests/support/loop_thread.h"
 

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "server/daemon/config_view.h"
-#include "server/daemon/options.h"
+#include "server/daemon/config/options.h"
+#include "server/daemon/config/view.h"
 #include "tests/support/daemon_process.h"
 
 namespace flagos::daemon {

@@ -4,8 +4,8 @@
 
 #include <cstdlib>
 
-#include "server/daemon/config_file.h"
-#include "server/daemon/options.h"
+#include "server/daemon/config/file.h"
+#include "server/daemon/config/options.h"
 #include "tests/support/daemon_process.h"
 
 namespace flagos::daemon {

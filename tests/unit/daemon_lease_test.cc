@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "server/daemon/lease.h"
+#include "server/daemon/sessions/lease.h"
 
 namespace flagos::daemon {
 namespace {

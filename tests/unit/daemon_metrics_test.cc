@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "proto/shm/memfd.h"
+#include "server/daemon/clients/socket_file.h"
 #include "server/daemon/metrics/address.h"
 #include "server/daemon/metrics/exporter.h"
 #include "server/daemon/metrics/exposition.h"
 #include "server/daemon/metrics/snapshot.h"
-#include "server/daemon/socket_file.h"
 
 namespace flagos::daemon {
 namespace {

@@ -16,7 +16,7 @@
 #include "flagos/v1/control.grpc.pb.h"
 #include "proto/socket/unix_socket.h"
 #include "server/common/fd.h"
-#include "server/daemon/peer.h"
+#include "server/daemon/clients/peer.h"
 #include "tests/support/daemon_process.h"
 
 namespace flagos::daemon {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "server/common/strings.h"
-#include "server/daemon/executor_pool.h"
+#include "server/daemon/executors/pool.h"
 #include "tests/support/daemon_process.h"
 #include "tests/support/executor_process.h"
 #include "tests/support/run_loop.h"

@@ -11,7 +11,7 @@
 
 #include "proto/socket/unix_socket.h"
 #include "server/common/strings.h"
-#include "server/daemon/socket_file.h"
+#include "server/daemon/clients/socket_file.h"
 #include "tests/support/daemon_process.h"
 
 namespace flagos::daemon {

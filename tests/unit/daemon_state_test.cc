@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "flagos/v1/control.pb.h"
-#include "server/daemon/session_state.h"
+#include "server/daemon/sessions/state.h"
 
 namespace flagos::daemon {
 namespace {

@@ -14,7 +14,7 @@
 #include "proto/socket/unix_socket.h"
 #include "proto/wire/records.h"
 #include "server/common/strings.h"
-#include "server/daemon/supervisor.h"
+#include "server/daemon/sessions/supervisor.h"
 #include "tests/support/daemon_process.h"
 #include "tests/support/executor_process.h"
 #include "tests/support/run_loop.h"

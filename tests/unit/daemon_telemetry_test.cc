@@ -8,8 +8,8 @@
 #include <fstream>
 #include <memory>
 
-#include "server/daemon/telemetry.h"
-#include "server/daemon/telemetry_view.h"
+#include "server/daemon/telemetry/telemetry.h"
+#include "server/daemon/telemetry/view.h"
 #include "tests/support/daemon_process.h"
 #include "tests/support/executor_process.h"
 #include "tests/support/run_loop.h"

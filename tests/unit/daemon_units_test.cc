@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "server/common/strings.h"
-#include "server/daemon/units.h"
+#include "server/daemon/config/units.h"
 
 namespace flagos::daemon {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "server/common/log.h"
-#include "server/daemon/control_view.h"
+#include "server/daemon/control/view.h"
 #include "server/daemon/metrics/snapshot.h"
 #include "server/daemon/time.h"
 

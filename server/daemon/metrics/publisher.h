@@ -5,11 +5,11 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "server/daemon/config_reload.h"
+#include "server/daemon/clients/socket_file.h"
+#include "server/daemon/config/reload.h"
 #include "server/daemon/event_loop.h"
 #include "server/daemon/metrics/exporter.h"
-#include "server/daemon/socket_file.h"
-#include "server/daemon/supervisor.h"
+#include "server/daemon/sessions/supervisor.h"
 
 namespace flagos::daemon {
 

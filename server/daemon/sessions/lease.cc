@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/daemon/sessions/lease.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "server/common/log.h"
+#include "server/common/status.h"
+#include "server/common/strings.h"
+
+namespace flagos::daemon {
+namespace {
+
+// Takes the same time wherever the first difference is.
+bool Equal(const Token& a, const Token& b) {
+  uint8_t difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) difference |= a[i] ^ b[i];
+  return difference == 0;
+}
+
+}  // namespace
+
+std::string ToHex(const Token& token) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string text;
+  for (const uint8_t byte : token) {
+    text.push_back(kDigits[byte >> 4]);
+    text.push_back(kDigits[byte & 15]);
+  }
+  return text;
+}
+
+Lease& LeaseTable::add(uid_t uid) {
+  const std::string id = Cat("l", next_++);
+  Lease& lease = leases_[id];
+  lease.id = id;
+  lease.uid = uid;
+  return lease;
+}
+
+absl::StatusOr<Lease*> LeaseTable::open(std::string name, uid_t uid, DeviceSet devices, Clock::duration ttl) {
+  Token token;
+  if (::getrandom(token.data(), token.size(), 0) != static_cast<ssize_t>(token.size())) {
+    return SystemError(errno, "cannot make a token", "try again");
+  }
+  Lease& lease = add(uid);
+  lease.name = std::move(name);
+  lease.devices = std::move(devices);
+  lease.token = token;
+  lease.expiry = loop_.after(ttl, [this, id = lease.id] {
+    Lease& expired = leases_.at(id);
+    expired.expired = true;
+    end_if_unused(expired);
+  });
+  return &lease;
+}
+
+Lease& LeaseTable::open_own(uid_t uid) { return add(uid); }
+
+absl::StatusOr<Lease*> LeaseTable::find(const Token& token, uid_t uid) {
+  Lease* found = nullptr;
+  for (auto& [id, lease] : leases_) {
+    if (Equal(lease.token, token) && !Equal(lease.token, kNoToken)) found = &lease;
+  }
+  if (found == nullptr || (found->uid != uid && uid != 0)) {
+    return absl::PermissionDeniedError(
+        "the lease of FLAGOS_TOKEN has ended or is not yours; open another one "
+        "(flagosctl lease open), or unset FLAGOS_TOKEN");
+  }
+  if (found->expired) {
+    return absl::PermissionDeniedError(
+        Cat("the time of lease ", found->id, " has passed; open another one (flagosctl lease open)"));
+  }
+  return found;
+}
+
+Lease* LeaseTable::find(const std::string& id) {
+  const auto found = leases_.find(id);
+  return found == leases_.end() ? nullptr : &found->second;
+}
+
+size_t LeaseTable::opened_by(uid_t uid) const {
+  return static_cast<size_t>(std::count_if(leases_.begin(), leases_.end(), [&](const auto& entry) {
+    return entry.second.uid == uid && !Equal(entry.second.token, kNoToken);
+  }));
+}
+
+void LeaseTable::remove_session(const std::string& id, uint64_t session) {
+  Lease* const lease = find(id);
+  if (lease == nullptr) return;  // closed before
+  lease->sessions.erase(session);
+  end_if_unused(*lease);
+}
+
+void LeaseTable::end_if_unused(Lease& lease) {
+  if (lease.sessions.empty() && (lease.expired || Equal(lease.token, kNoToken))) close(lease);
+}
+
+void LeaseTable::close(Lease& lease) {
+  if (!Equal(lease.token, kNoToken)) {
+    log::Info("lease ended", {{"lease", lease.id}, {"name", lease.name}});
+    if (ended_) ended_(lease);
+  }
+  leases_.erase(std::string(lease.id));
+}
+
+}  // namespace flagos::daemon

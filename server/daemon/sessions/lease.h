@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Leases: who may attach to what. A lease that was opened has a token; a process that presents none gets a lease of its
+// own that ends with its session.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "server/daemon/event_loop.h"
+#include "server/daemon/executors/spec.h"
+
+namespace flagos::daemon {
+
+using Token = std::array<uint8_t, 32>;
+inline constexpr Token kNoToken{};
+std::string ToHex(const Token& token);
+
+struct Lease {
+  std::string id;    // "l1"
+  std::string name;  // for display
+  uid_t uid = 0;
+  DeviceSet devices;  // empty: all
+  Token token = kNoToken;
+  std::set<uint64_t> sessions;  // numbers of those that are not over
+  bool expired = false;         // its time has passed; ends with its last session
+  Watch expiry;
+};
+
+// Loop thread only.
+class LeaseTable {
+ public:
+  explicit LeaseTable(EventLoop& loop) : loop_(loop) {}
+
+  // A lease with a token of 256 random bits, bound to `uid`. Once `ttl` has passed nobody attaches to it any more.
+  absl::StatusOr<Lease*> open(std::string name, uid_t uid, DeviceSet devices, Clock::duration ttl);
+  // A lease without a token, for one session.
+  Lease& open_own(uid_t uid);
+  // The lease of this token, for a process of `uid`. Denied where the token is unknown or another user's, without
+  // saying which.
+  absl::StatusOr<Lease*> find(const Token& token, uid_t uid);
+  Lease* find(const std::string& id);
+  // How many leases with a token the user has.
+  size_t opened_by(uid_t uid) const;
+
+  void add_session(Lease& lease, uint64_t session) { lease.sessions.insert(session); }
+  // Forgets the session, and the lease where that was its last and it is not open any more.
+  void remove_session(const std::string& lease, uint64_t session);
+  void close(Lease& lease);
+
+  // Called with a lease that was opened, before it is forgotten.
+  void on_end(std::function<void(const Lease&)> ended) { ended_ = std::move(ended); }
+
+ private:
+  Lease& add(uid_t uid);
+  void end_if_unused(Lease& lease);
+
+  EventLoop& loop_;
+  std::map<std::string, Lease> leases_;
+  uint64_t next_ = 1;
+  std::function<void(const Lease&)> ended_;
+};
+
+}  // namespace flagos::daemon

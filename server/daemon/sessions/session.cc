@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/daemon/sessions/session.h"
+
+#include <numeric>
+#include <utility>
+
+#include "proto/shm/futex.h"
+#include "server/common/executor_channel.h"
+#include "server/common/log.h"
+#include "server/common/status.h"
+#include "server/common/strings.h"
+#include "server/daemon/config/units.h"
+#include "server/daemon/time.h"
+
+namespace flagos::daemon {
+namespace {
+
+// An executor sees by itself that its client is gone. One that does not end within this is killed, which leaves a
+// second for the kernel to take everything back within the two that are promised.
+constexpr auto kGoneGrace = std::chrono::milliseconds(800);
+// A client that lives and closed this connection alone: the running call may end. Where the session's liveness socket
+// was closed with it, which is the rule, the executor ends at once.
+constexpr auto kClosedGrace = std::chrono::seconds(5);
+
+}  // namespace
+
+Session::Session(EventLoop& loop, const Config& config, SessionRequest request, ClientConnection connection,
+                 SessionObserver& observer)
+    : loop_(loop),
+      config_(config),
+      limits_(config.session),
+      request_(std::move(request)),
+      observer_(observer),
+      id_(Cat("s", request_.number)),
+      peer_(connection.peer()),
+      started_(UnixSeconds()),
+      started_monotonic_(MonotonicNanoseconds()),
+      machine_(id_),
+      connection_(std::move(connection)),
+      vendor_(config.devices.vendor),
+      devices_(request_.device_set) {}
+
+void Session::start(ExecutorPool& pool) {
+  connection_->watch(loop_, [this](const char* what) { client_gone(what); });
+  ticket_ = pool.take(request_.device_set,
+                      [this](absl::StatusOr<std::unique_ptr<ExecutorProcess>> executor) { give(std::move(executor)); });
+}
+
+void Session::give(absl::StatusOr<std::unique_ptr<ExecutorProcess>> executor) {
+  ticket_ = {};
+  if (!executor.ok()) return refuse(FromStatus(executor.status()));
+  executor_ = *std::move(executor);
+  executor_->set_owner(this);
+  executor_pid_ = executor_->pid();
+  vendor_ = executor_->vendor();
+  executor_torch_ = executor_->torch_version();
+  if (devices_.empty()) {
+    devices_.resize(executor_->devices().size());
+    std::iota(devices_.begin(), devices_.end(), 0u);
+  }
+  advance(SessionState::kAttaching);
+  if (const absl::Status status = assign(); !status.ok()) return refuse(FromStatus(status));
+  deadline_ = loop_.after(config_.pool.start_timeout, [this, limit = config_.pool.start_timeout] {
+    refuse(MakeError(ErrorCode::kTimeout, Cat("the executor did not take the session within ", FormatDuration(limit),
+                                              "; attach again, and see flagosd's log for what it printed")));
+  });
+}
+
+absl::Status Session::assign() {
+  auto regions = SessionRegions::Create(limits_, fds_);
+  if (!regions.ok()) return regions.status();
+  regions_ = *std::move(regions);
+  auto liveness = ToStatusOr(UnixPair());
+  if (!liveness.ok()) return liveness.status();
+  client_liveness_ = std::move(liveness->first);
+
+  Assignment assignment;
+  assignment.session = request_.number;
+  assignment.ring_bytes = limits_.ring;
+  assignment.arena_bytes = limits_.arena;
+  assignment.flags = config_.embedded ? kEndWithDaemon : 0;
+  assignment.descriptors[kChannelRing] = fds_.ring_read_only.get();
+  assignment.descriptors[kChannelExecutor] = fds_.executor.get();
+  assignment.descriptors[kChannelArena] = fds_.arena.get();
+  assignment.descriptors[kChannelLiveness] = liveness->second.get();
+  assignment.descriptors[kChannelClient] = connection_->pidfd();
+  return ToStatus(executor_->assign(assignment));
+}
+
+void Session::executor_ready(ExecutorProcess& executor, const Error&) { executor.kill(); }  // told the pool already
+
+void Session::executor_assigned(ExecutorProcess&, const Error& error) {
+  if (state() != SessionState::kAttaching) return;
+  if (!error.ok()) return refuse(error);
+  open_to_client();
+}
+
+void Session::open_to_client() {
+  AttachReply reply = MakeAttachReply(Error::Ok());
+  reply.version = request_.terms.version;
+  reply.features = request_.terms.features;
+  reply.session = request_.number;
+  reply.generation = 1;
+  reply.device_count = static_cast<uint32_t>(executor_->devices().size());
+  reply.ring_bytes = limits_.ring;
+  reply.arena_bytes = limits_.arena;
+  reply.descriptors = kAttachFdCount;
+  reply.executor_pid = static_cast<uint32_t>(executor_pid_);
+  CopyText(reply.vendor, vendor_);
+  CopyText(reply.executor_torch, executor_torch_);
+  CopyText(reply.session_name, id_);
+  int fds[kAttachFdCount];
+  fds[kRingFd] = fds_.ring.get();
+  fds[kExecutorFd] = fds_.executor_read_only.get();
+  fds[kArenaFd] = fds_.arena.get();
+  fds[kLivenessFd] = client_liveness_.get();
+  answered_ = true;
+  const bool sent = connection_->reply(reply, executor_->devices(), fds);
+  fds_ = {};
+  client_liveness_.reset();
+  deadline_.cancel();
+  advance(SessionState::kRunning);
+  log::Info("session started", {{"session", id_},
+                                {"lease", lease()},
+                                {"uid", peer_.uid},
+                                {"pid", peer_.pid},
+                                {"program", program()},
+                                {"executor", executor_->id()},
+                                {"executor_pid", executor_pid_}});
+  if (!sent) client_gone(kClientClosed);
+}
+
+void Session::refuse(const Error& error) {
+  tell_client(error);
+  cause_ = Cat("not attached: ", error.message);
+  if (executor_ == nullptr) return finish(SessionState::kEnded);
+  drain(cause_, error.message, Clock::duration::zero());
+}
+
+// Whatever ends the session, a client that waits for its reply gets one.
+void Session::tell_client(const Error& error) {
+  if (std::exchange(answered_, true)) return;
+  connection_->reply(MakeRefusal(error));
+}
+
+void Session::client_gone(const char* what) {
+  if (executor_ == nullptr) {
+    cause_ = what;
+    return finish(SessionState::kEnded);
+  }
+  const bool exited = what == kClientExited || HasExited(connection_->pidfd());
+  if (state() != SessionState::kDraining) {
+    drain(exited ? kClientExited : what, what, exited ? Clock::duration(kGoneGrace) : Clock::duration(kClosedGrace));
+  } else if (exited) {
+    deadline_ = loop_.after(kGoneGrace, [this] { executor_->kill(); });  // nobody is left to wait for a longer grace
+  }
+}
+
+void Session::end(const std::string& reason, Clock::duration grace) {
+  if (over()) return;
+  if (executor_ == nullptr) return refuse(MakeError(ErrorCode::kUnavailable, reason));
+  drain(reason, reason, grace);
+}
+
+void Session::drain(const std::string& cause, const std::string& reason, Clock::duration grace) {
+  cause_ = cause;
+  tell_client(MakeError(ErrorCode::kUnavailable, reason));
+  if (state() != SessionState::kDraining) advance(SessionState::kDraining);
+  if (grace == Clock::duration::zero()) return executor_->kill();
+  executor_->end(reason);
+  deadline_ = loop_.after(grace, [this] {
+    log::Warn("executor did not end when asked and is killed", {{"session", id_}, {"executor", executor_->id()}});
+    executor_->kill();
+  });
+}
+
+void Session::executor_ending(ExecutorProcess&, const std::string& cause) {
+  if (state() == SessionState::kDraining) return;
+  cause_ = cause.empty() ? "executor ended" : cause;
+  deadline_ = loop_.after(kGoneGrace, [this] { executor_->kill(); });
+}
+
+void Session::executor_exited(ExecutorProcess&, const ExitStatus& status) {
+  const bool lost = state() != SessionState::kDraining &&
+                    (!status.clean() || !regions_ || regions_->executor_state() != ExecutorState::kEnded);
+  if (lost) cause_ = Cat("executor ", status.describe(), cause_.empty() ? "" : "; ", cause_);
+  if (!answered_) {
+    const std::string output = executor_->last_output();
+    tell_client(MakeError(ErrorCode::kUnavailable, Cat("the ", cause_, " while it took the session; attach again",
+                                                       output.empty() ? "" : ". The last that it printed:\n", output)));
+  }
+  if (regions_) regions_->tell_lost(status);
+  finish(lost ? SessionState::kFaulted : SessionState::kEnded);
+}
+
+void Session::finish(SessionState to) {
+  if (regions_) last_figures_ = regions_->figures(started_monotonic_, static_cast<uint32_t>(devices_.size()));
+  // A process that ends closes its connection a moment before its pidfd tells.
+  if (cause_ == kClientClosed && connection_ && HasExited(connection_->pidfd())) cause_ = kClientExited;
+  ended_ = UnixSeconds();
+  deadline_.cancel();
+  ticket_ = {};
+  connection_.reset();
+  regions_.reset();
+  fds_ = {};
+  client_liveness_.reset();
+  executor_.reset();
+  busy_ratio_ = 0;
+  machine_.advance(to);
+  const bool faulted = to == SessionState::kFaulted;
+  log::Write(faulted ? log::Level::kError : log::Level::kInfo, faulted ? "session lost its executor" : "session ended",
+             {{"session", id_},
+              {"cause", cause_},
+              {"last_operator", last_figures_.last_operator},
+              {"last_sequence", last_figures_.last_sequence},
+              {"calls", last_figures_.calls}});
+  observer_.session_over(*this);
+}
+
+void Session::advance(SessionState to) {
+  if (machine_.advance(to)) observer_.session_changed(*this);
+}
+
+void Session::tick() {
+  if (!regions_ || (state() != SessionState::kRunning && state() != SessionState::kIdle)) return;
+  const SessionFigures now = figures();
+  const bool idle = now.queue_bytes == 0 && now.idle * 1e9 >= static_cast<double>(config_.daemon.idle_after.count());
+  if (idle != (state() == SessionState::kIdle)) advance(idle ? SessionState::kIdle : SessionState::kRunning);
+  const auto at = Clock::now();
+  const double elapsed = std::chrono::duration<double>(at - busy_at_).count();
+  const double busy = (now.device_time - busy_seconds_) / elapsed;
+  // Half of the weight is that of the last second, a quarter of the one before ...
+  busy_ratio_ = std::min(1.0, std::max(0.0, busy)) / 2 + busy_ratio_ / 2;
+  busy_seconds_ = now.device_time;
+  busy_at_ = at;
+}
+
+void Session::let_go() {
+  if (over()) return;
+  if (state() == SessionState::kRunning || state() == SessionState::kIdle) {
+    let_go_ = true;
+    executor_->let_go();
+    log::Info("session goes on without flagosd", {{"session", id_}, {"executor_pid", executor_pid_}});
+  } else {
+    end("flagosd is stopping; attach again once it runs", Clock::duration::zero());
+  }
+}
+
+SessionFigures Session::figures() const {
+  return regions_ ? regions_->figures(started_monotonic_, static_cast<uint32_t>(devices_.size())) : last_figures_;
+}
+
+uint64_t Session::memory_used(uint32_t node_device) const {
+  for (uint32_t i = 0; regions_ && i < devices_.size(); ++i) {
+    if (devices_[i] == node_device) return regions_->memory_used(i);
+  }
+  return 0;
+}
+
+}  // namespace flagos::daemon

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/daemon/sessions/supervisor.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "server/common/log.h"
+#include "server/common/status.h"
+#include "server/common/strings.h"
+
+namespace flagos::daemon {
+namespace {
+
+constexpr auto kTick = std::chrono::seconds(1);
+constexpr auto kPatience = std::chrono::seconds(1);  // of who asks for the devices; clients wait twice as long
+constexpr auto kDrainGrace = std::chrono::seconds(5);
+constexpr auto kStopSlack = std::chrono::seconds(1);
+constexpr const char* kStopping = "flagosd is stopping; attach again once it runs";
+constexpr const char* kNoControl = "flagosd is stopping; try again once it runs";
+constexpr size_t kRemembered = 256;  // sessions that are over, at most
+constexpr double kDefaultTtl = 3600;
+constexpr double kLongestTtl = 366 * 24 * 3600.0;
+constexpr double kLongestGrace = 3600;
+constexpr size_t kLongestName = 128;    // bytes of a lease's
+constexpr size_t kLongestReason = 300;  // of a kill's: it is told to the job, and remembered with the session
+
+Clock::duration Seconds(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+bool IsLimited(uid_t uid) { return uid != 0 && uid != ::geteuid(); }
+
+// Returns false: no session came of it.
+bool Refuse(ClientConnection& connection, const absl::Status& status) {
+  log::Warn("attach refused",
+            {{"uid", connection.peer().uid}, {"pid", connection.peer().pid}, {"error", MessageOf(status)}});
+  connection.reply(MakeRefusal(FromStatus(status)));
+  return false;
+}
+
+}  // namespace
+
+bool Caller::may_end(uid_t owner) const { return uid == owner || may_configure(); }
+
+bool Caller::may_configure() const { return uid == 0 || uid == ::geteuid(); }
+
+Supervisor::Supervisor(EventLoop& loop, const Config& config)
+    : loop_(loop),
+      config_(config),
+      devices_(config.devices.include),
+      pool_(loop, config,
+            {.ready = [this](const ExecutorProcess& e) { devices_.update(e.device_set(), e.vendor(), e.devices()); },
+             .failed = [this](const DeviceSet&, const absl::Status& status) { devices_.fail(status); }}),
+      telemetry_(loop, config),
+      leases_(loop) {
+  leases_.on_end([this](const Lease& lease) { pool_.drop(lease.devices); });
+}
+
+void Supervisor::start() {
+  pool_.keep(devices_.default_set());
+  pool_.probe(devices_.default_set());
+  telemetry_.start();
+}
+
+void Supervisor::config_changed() {
+  if (stopping_) return;
+  pool_.config_changed();
+  telemetry_.config_changed();
+}
+
+void Supervisor::attach(const AttachRequest& request, const AttachTerms& terms, ClientConnection connection,
+                        Handled handled) {
+  const bool any_devices = static_cast<AttachKind>(request.kind) == AttachKind::kOpen && request.device_mask == 0;
+  if (any_devices) return handled(open_session(request, terms, std::move(connection)));
+  if (!devices_.settled()) return hold({request, terms, std::move(connection), std::move(handled), {}});
+  devices_.when_known([&](const absl::Status& known) { handled(serve(request, terms, std::move(connection), known)); });
+}
+
+void Supervisor::hold(Held held) {
+  const uid_t uid = held.connection.peer().uid;
+  const auto of_user = static_cast<size_t>(
+      std::count_if(held_.begin(), held_.end(), [&](const Held& other) { return other.connection.peer().uid == uid; }));
+  if (IsLimited(uid) && of_user >= config_.session.max_per_user) {
+    return held.handled(Refuse(
+        held.connection,
+        absl::ResourceExhaustedError(Cat(of_user,
+                                         " processes of your user wait for the first executor, and more are not "
+                                         "allowed ([session] max_per_user); attach again once flagosd is ready"))));
+  }
+  if (!std::exchange(awaits_devices_, true)) {
+    devices_.when_known([this](const absl::Status& known) { serve_held(known); });
+  }
+  const auto place = held_.insert(held_.end(), std::move(held));
+  place->connection.watch(loop_, [this, place](const char*) {
+    const Handled handled = std::move(place->handled);
+    held_.erase(place);
+    handled(false);
+  });
+  // Who only asks is told that there is life here, and asks again. A client waits longer for a session.
+  if (static_cast<AttachKind>(place->request.kind) != AttachKind::kDevices) return;
+  place->patience = loop_.after(kPatience, [this, place] { tell_not_yet(place); });
+}
+
+void Supervisor::tell_not_yet(std::list<Held>::iterator place) {
+  place->connection.unwatch();
+  Held held = std::move(*place);
+  held_.erase(place);
+  AttachReply reply = MakeAttachReply(Error::Ok());
+  reply.version = held.terms.version;
+  reply.features = held.terms.features;
+  held.connection.reply(reply);
+  held.handled(false);
+}
+
+void Supervisor::serve_held(const absl::Status& known) {
+  awaits_devices_ = false;
+  for (Held& held : std::exchange(held_, {})) {
+    held.connection.unwatch();
+    held.handled(serve(held.request, held.terms, std::move(held.connection), known));
+  }
+}
+
+bool Supervisor::serve(const AttachRequest& request, const AttachTerms& terms, ClientConnection connection,
+                       const absl::Status& known) {
+  if (!known.ok()) return Refuse(connection, known);
+  if (static_cast<AttachKind>(request.kind) == AttachKind::kOpen) {
+    return open_session(request, terms, std::move(connection));
+  }
+  return answer_devices(request, terms, connection);
+}
+
+absl::StatusOr<Lease*> Supervisor::lease_for(const AttachRequest& request, uid_t uid) {
+  if (request.token == kNoToken) return nullptr;
+  return leases_.find(request.token, uid);
+}
+
+bool Supervisor::answer_devices(const AttachRequest& request, const AttachTerms& terms, ClientConnection& connection) {
+  const auto lease = lease_for(request, connection.peer().uid);
+  if (!lease.ok()) return Refuse(connection, lease.status());
+  const std::vector<DeviceRecord> records = devices_.records(*lease == nullptr ? DeviceSet() : (*lease)->devices);
+  AttachReply reply = MakeAttachReply(Error::Ok());
+  reply.version = terms.version;
+  reply.features = terms.features;
+  reply.device_count = static_cast<uint32_t>(records.size());
+  CopyText(reply.vendor, devices_.vendor());
+  connection.reply(reply, records);
+  return false;
+}
+
+absl::Status Supervisor::check_session_limit(uid_t uid) const {
+  if (!IsLimited(uid)) return absl::OkStatus();
+  const auto of_user = static_cast<uint32_t>(std::count_if(sessions_.begin(), sessions_.end(), [&](const auto& entry) {
+    return entry.second->uid() == uid && !entry.second->over();
+  }));
+  if (of_user < config_.session.max_per_user) return absl::OkStatus();
+  return absl::ResourceExhaustedError(Cat("your user has ", of_user,
+                                          " sessions, and more are not allowed ([session] "
+                                          "max_per_user); end some: `flagosctl ps` shows them"));
+}
+
+absl::Status Supervisor::check_lease_limit(uid_t uid) const {
+  const size_t of_user = leases_.opened_by(uid);
+  if (!IsLimited(uid) || of_user < config_.session.max_leases_per_user) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      Cat("your user has ", of_user,
+          " open leases, and more are not allowed ([session] max_leases_per_user); close "
+          "some with `flagosctl lease close`, or open them for a shorter time"));
+}
+
+bool Supervisor::open_session(const AttachRequest& request, const AttachTerms& terms, ClientConnection connection) {
+  const uid_t uid = connection.peer().uid;
+  auto lease = lease_for(request, uid);
+  if (!lease.ok()) return Refuse(connection, lease.status());
+  if (const absl::Status status = check_session_limit(uid); !status.ok()) return Refuse(connection, status);
+  const auto devices = devices_.choose(*lease == nullptr ? DeviceSet() : (*lease)->devices, request.device_mask);
+  if (!devices.ok()) return Refuse(connection, devices.status());
+  if (stopping_) return Refuse(connection, absl::UnavailableError(kStopping));
+
+  const uint64_t number = next_session_++;
+  if (*lease == nullptr) *lease = &leases_.open_own(uid);
+  leases_.add_session(**lease, number);
+  auto session = std::make_unique<Session>(loop_, config_,
+                                           SessionRequest{.number = number,
+                                                          .lease = (*lease)->id,
+                                                          .device_set = *devices,
+                                                          .terms = terms,
+                                                          .program = Printable(ReadText(request.name)),
+                                                          .client_torch = Printable(ReadText(request.torch_version))},
+                                           std::move(connection), *this);
+  Session& opened = *session;
+  sessions_.emplace(number, std::move(session));
+  // Embedded, there is one session: no other executor is worth its memory.
+  if (config_.embedded) pool_.drop(devices_.default_set());
+  opened.start(pool_);
+  session_changed(opened);
+  if (!tick_) tick_ = loop_.after(kTick, [this] { tick(); });
+  return true;
+}
+
+absl::StatusOr<const Lease*> Supervisor::open_lease(const Caller& caller, const std::string& name,
+                                                    const DeviceSet& devices, double ttl_seconds) {
+  FLAGOS_RETURN_IF_ERROR(check_not_stopping());
+  FLAGOS_RETURN_IF_ERROR(devices_.check(devices));
+  if (!(ttl_seconds >= 0 && ttl_seconds <= kLongestTtl)) {
+    return absl::InvalidArgumentError(
+        Cat("ttl must be from 0 (an hour) to ", static_cast<int64_t>(kLongestTtl), " seconds"));
+  }
+  if (name.size() > kLongestName) {
+    return absl::InvalidArgumentError(
+        Cat("a lease's name has at most ", kLongestName, " bytes, and this one ", name.size(), "; give a shorter one"));
+  }
+  FLAGOS_RETURN_IF_ERROR(check_lease_limit(caller.uid));
+  const double ttl = ttl_seconds == 0 ? kDefaultTtl : ttl_seconds;
+  auto set = devices_.choose(devices, 0);
+  auto lease = leases_.open(Printable(name), caller.uid, *std::move(set), Seconds(ttl));
+  if (!lease.ok()) return lease.status();
+  pool_.keep((*lease)->devices);
+  log::Info("lease opened", {{"lease", (*lease)->id}, {"name", (*lease)->name}, {"uid", caller.uid}});
+  return *lease;
+}
+
+absl::StatusOr<uint32_t> Supervisor::close_lease(const Caller& caller, const std::string& id) {
+  FLAGOS_RETURN_IF_ERROR(check_not_stopping());
+  Lease* const lease = leases_.find(id);
+  if (lease == nullptr) return absl::NotFoundError(Cat("there is no lease ", id));
+  if (!caller.may_end(lease->uid)) return absl::PermissionDeniedError(Cat("lease ", id, " is another user's"));
+  const std::vector<uint64_t> numbers(lease->sessions.begin(), lease->sessions.end());
+  leases_.close(*lease);
+  for (const uint64_t number : numbers) sessions_.at(number)->end("its lease was closed", kDrainGrace);
+  return static_cast<uint32_t>(numbers.size());
+}
+
+absl::Status Supervisor::kill(const Caller& caller, const std::string& id, double grace_seconds,
+                              const std::string& reason, KillDone done) {
+  FLAGOS_RETURN_IF_ERROR(check_not_stopping());
+  const auto found = find(id);
+  if (!found.ok()) return found.status();
+  Session& session = **found;
+  if (!caller.may_end(session.uid())) {
+    return absl::PermissionDeniedError(
+        Cat("session ", session.id(), " is another user's; its owner or root may end it"));
+  }
+  if (session.over()) {
+    return absl::FailedPreconditionError(Cat("session ", session.id(), " is ", StateName(session.state()), " already"));
+  }
+  if (!(grace_seconds >= 0 && grace_seconds <= kLongestGrace)) {
+    return absl::InvalidArgumentError(Cat("grace must be from 0 to ", static_cast<int>(kLongestGrace), " seconds"));
+  }
+  if (reason.empty()) return absl::InvalidArgumentError("a reason is required: the session's user is told it");
+  if (reason.size() > kLongestReason) {
+    return absl::InvalidArgumentError(
+        Cat("a reason has at most ", kLongestReason, " bytes, and this one ", reason.size(), "; give a shorter one"));
+  }
+  log::Info("session kill",
+            {{"session", session.id()}, {"by_uid", caller.uid}, {"grace", grace_seconds}, {"reason", reason}});
+  kills_.emplace(session.number(), std::move(done));
+  session.end(Cat("killed by uid ", caller.uid, ": ", Printable(reason)), Seconds(grace_seconds));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Session*> Supervisor::find(const std::string& id) {
+  Session* found = nullptr;
+  std::string others;
+  for (const auto& [number, session] : sessions_) {
+    if (session->id() == id) return session.get();
+    if (id.empty() || !session->id().starts_with(id)) continue;
+    others += Cat(found == nullptr ? "" : ", ", session->id());
+    found = found == nullptr ? session.get() : found;
+  }
+  if (found == nullptr) {
+    return absl::NotFoundError(Cat("there is no session \"", Printable(id), "\"; `flagosctl ps` shows the sessions"));
+  }
+  if (others != found->id())
+    return absl::InvalidArgumentError(Cat("\"", id, "\" may be any of ", others, "; write more of it"));
+  return found;
+}
+
+uint64_t Supervisor::add_listener(SessionListener listener) {
+  const uint64_t id = next_listener_++;
+  listeners_.emplace(id, std::move(listener));
+  return id;
+}
+
+void Supervisor::tell(const Session& session, bool over) {
+  for (auto at = listeners_.begin(); at != listeners_.end();) (at++)->second(session, over);
+}
+
+void Supervisor::session_changed(Session& session) { tell(session, false); }
+
+void Supervisor::session_over(Session& session) {
+  const uint64_t number = session.number();
+  if (session.state() == SessionState::kFaulted) ++sessions_lost_;
+  leases_.remove_session(session.lease(), number);
+  tell(session, true);
+  const auto [begin, end] = kills_.equal_range(number);
+  for (auto at = begin; at != end; ++at) at->second(&session);
+  kills_.erase(begin, end);
+  forgets_[number] = loop_.after(std::chrono::duration_cast<Clock::duration>(config_.session.faulted_keep),
+                                 [this, number] { forget(number); });
+  // Never the one that calls: it is the newest. Its caller must still find it.
+  if (forgets_.size() > kRemembered)
+    forget(forgets_.begin()->first == number ? std::next(forgets_.begin())->first : forgets_.begin()->first);
+  finish_stop();
+}
+
+void Supervisor::forget(uint64_t number) {
+  forgets_.erase(number);
+  sessions_.erase(number);
+}
+
+size_t Supervisor::live_sessions() const {
+  return static_cast<size_t>(
+      std::count_if(sessions_.begin(), sessions_.end(), [](const auto& entry) { return !entry.second->over(); }));
+}
+
+void Supervisor::tick() {
+  for (const auto& [number, session] : sessions_) session->tick();
+  tick_ = {};
+  if (live_sessions() > 0) tick_ = loop_.after(kTick, [this] { tick(); });
+}
+
+void Supervisor::stop(Stop how, std::function<void()> done) {
+  stopping_ = true;
+  stopped_ = std::move(done);
+  for (const auto& [number, session] : sessions_) {
+    if (how == Stop::kLetGo) {
+      session->let_go();
+    } else {
+      session->end("flagosd stopped", kDrainGrace);
+    }
+  }
+  telemetry_.stop();
+  devices_.fail(absl::UnavailableError(kStopping));
+  // Executors that the kernel cannot end are left to it.
+  stop_deadline_ = loop_.after(kDrainGrace + kStopSlack, [this] {
+    if (stopped_) end_stop();
+  });
+  pool_.stop([this] {
+    pool_idle_ = true;
+    finish_stop();
+  });
+}
+
+void Supervisor::finish_stop() {
+  const auto must_end = [](const auto& entry) { return entry.second->must_end(); };
+  if (!stopped_ || !pool_idle_ || std::any_of(sessions_.begin(), sessions_.end(), must_end)) return;
+  end_stop();
+}
+
+// The control plane ends after this, and waits for every call that is not answered.
+void Supervisor::end_stop() {
+  for (const auto& [number, done] : std::exchange(kills_, {})) done(absl::UnavailableError(kNoControl));
+  loop_.post(std::exchange(stopped_, nullptr));
+}
+
+absl::Status Supervisor::check_not_stopping() const {
+  return stopping_ ? absl::UnavailableError(kNoControl) : absl::OkStatus();
+}
+
+}  // namespace flagos::daemon

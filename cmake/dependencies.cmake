@@ -71,6 +71,9 @@ foreach(library ${grpc_STATIC_LIBRARIES})
   endif()
 endforeach()
 
+# Executors as units of systemd. Dynamic: apt needs it, so every Debian and Ubuntu has it.
+pkg_check_modules(systemd REQUIRED IMPORTED_TARGET libsystemd)
+
 if(FLAGOS_TESTS)
   find_package(GTest REQUIRED CONFIG)
   find_package(benchmark REQUIRED CONFIG)

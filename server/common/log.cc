@@ -185,7 +185,10 @@ absl::Status Start(const Options& options) {
 
 absl::Status Reopen() {
   const auto output = CurrentOutput();
-  if (output->file.empty()) return absl::OkStatus();
+  if (output->file.empty()) {
+    output->sink->write_to(CopyOfStandardError());
+    return absl::OkStatus();
+  }
   auto file = OpenFile(output->file);
   if (!file.ok()) return file.status();
   output->sink->write_to(*std::move(file));

@@ -34,8 +34,8 @@ struct Options {
 // Until this is called lines of level info and above go to standard error as text.
 absl::Status Start(const Options& options);
 
-// Opens the log file anew, by its name: after it was moved away. Nothing where the log has no file. Where the file
-// cannot be opened the log stays where it is.
+// Opens the log file anew, by its name: after it was moved away. Where the log has no file, takes standard error as it
+// is now. Where the file cannot be opened the log stays where it is.
 absl::Status Reopen();
 
 // Lines that were dropped since Start().

@@ -5,6 +5,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 
@@ -17,6 +18,7 @@
 namespace flagos::daemon {
 namespace {
 
+constexpr std::string_view kExecutorsSocket = "executors";  // FileDescriptorName of its .socket unit
 constexpr auto kStartSlack = std::chrono::seconds(10);
 
 }  // namespace
@@ -107,12 +109,18 @@ absl::Status Daemon::start() {
 
 absl::Status Daemon::start_service() {
   passed_sockets_ = TakePassedSockets();
-  if (passed_sockets_.empty()) {
+  const bool passed = std::any_of(passed_sockets_.begin(), passed_sockets_.end(),
+                                  [](const PassedSocket& socket) { return socket.name != kExecutorsSocket; });
+  if (!passed) {
     auto file = SocketFile::Create(config_.daemon.listen);
     if (!file.ok()) return file.status();
     socket_file_ = *std::move(file);
   }
-  supervisor_ = std::make_unique<Supervisor>(*loop_, config_);
+  auto state = StateStore::Open(StateFolder(config_));
+  if (!state.ok()) return state.status();
+  state_ = *std::move(state);
+  supervisor_ = std::make_unique<Supervisor>(*loop_, config_, state_.get());
+  FLAGOS_RETURN_IF_ERROR(recover());
   reload_.on_change([this] { supervisor_->config_changed(); });
   auto control = ControlServer::Start(*loop_, *supervisor_, reload_);
   if (!control.ok()) return control.status();
@@ -127,11 +135,27 @@ absl::Status Daemon::start_service() {
                                    ClientConnection client) { supervisor_->attach(request, terms, std::move(client)); },
                   .closed = {}});
   if (socket_file_) acceptor_->listen(socket_file_->fd());
-  for (const UniqueFd& socket : passed_sockets_) {
-    FLAGOS_RETURN_IF_ERROR(SetNonBlocking(socket.get()));
-    acceptor_->listen(socket.get());
+  for (const PassedSocket& socket : passed_sockets_) {
+    FLAGOS_RETURN_IF_ERROR(SetNonBlocking(socket.fd.get()));
+    if (socket.name != kExecutorsSocket) acceptor_->listen(socket.fd.get());
   }
   supervisor_->start();
+  return absl::OkStatus();
+}
+
+// Before anybody can attach: a number that a running session has is not given out again.
+absl::Status Daemon::recover() {
+  for (const PassedSocket& socket : passed_sockets_) {
+    if (socket.name != kExecutorsSocket) continue;
+    FLAGOS_RETURN_IF_ERROR(SetNonBlocking(socket.fd.get()));
+    supervisor_->recover(socket.fd.get());
+    return absl::OkStatus();
+  }
+  // Open to every user in a folder that is not: an executor may be one of its own.
+  auto file = SocketFile::Create(ExecutorSocket(config_), 0666);
+  if (!file.ok()) return file.status();
+  executors_file_ = *std::move(file);
+  supervisor_->recover(executors_file_->fd());
   return absl::OkStatus();
 }
 

@@ -14,6 +14,8 @@
 #include "server/daemon/event_loop.h"
 #include "server/daemon/metrics/publisher.h"
 #include "server/daemon/sessions/supervisor.h"
+#include "server/daemon/state/store.h"
+#include "server/daemon/systemd.h"
 
 namespace flagos::daemon {
 
@@ -36,6 +38,7 @@ class Daemon {
   absl::Status start();
   absl::Status start_service();
   absl::Status start_embedded();
+  absl::Status recover();
   absl::Status watch_signals();
   void await_devices();
   void announce();
@@ -47,8 +50,9 @@ class Daemon {
   Config config_;  // the parts refer to it; changes in reload_ only
   ConfigReload reload_;
   std::unique_ptr<EventLoop> loop_;
-  std::unique_ptr<SocketFile> socket_file_;
-  std::vector<UniqueFd> passed_sockets_;
+  std::unique_ptr<StateStore> state_;
+  std::unique_ptr<SocketFile> socket_file_, executors_file_;
+  std::vector<PassedSocket> passed_sockets_;
   std::unique_ptr<Supervisor> supervisor_;
   std::unique_ptr<ControlServer> control_;
   std::unique_ptr<MetricsPublisher> metrics_;

@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 #include <string>
+#include <utility>
 
 #include "server/common/fd.h"
 #include "server/common/strings.h"
@@ -41,14 +43,18 @@ void NotifyReloading() {
   NotifyServiceManager(Cat("RELOADING=1\nMONOTONIC_USEC=", int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1000));
 }
 
-std::vector<UniqueFd> TakePassedSockets() {
-  std::vector<UniqueFd> sockets;
+std::vector<PassedSocket> TakePassedSockets() {
+  std::vector<PassedSocket> sockets;
   const char* const pid = std::getenv("LISTEN_PID");
   const char* const count = std::getenv("LISTEN_FDS");
   if (pid == nullptr || count == nullptr || std::strtol(pid, nullptr, 10) != ::getpid()) return sockets;
   const long sockets_passed = std::strtol(count, nullptr, 10);
+  const char* const given = std::getenv("LISTEN_FDNAMES");
+  std::istringstream names(given == nullptr ? "" : given);
   for (int fd = kFirstPassedFd; fd < kFirstPassedFd + sockets_passed; ++fd) {
-    if (SetCloseOnExec(fd, true).ok()) sockets.emplace_back(fd);
+    std::string name;
+    std::getline(names, name, ':');
+    if (SetCloseOnExec(fd, true).ok()) sockets.push_back({std::move(name), UniqueFd(fd)});
   }
   ::unsetenv("LISTEN_PID");
   ::unsetenv("LISTEN_FDS");

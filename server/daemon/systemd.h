@@ -3,6 +3,7 @@
 // nothing links libsystemd.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,7 +17,12 @@ void NotifyServiceManager(std::string_view state);
 // "RELOADING=1" with the time that Type=notify-reload asks for; "READY=1" ends it, whether the reload succeeded or not.
 void NotifyReloading();
 
-// Listening sockets that a .socket unit passed (LISTEN_FDS, LISTEN_PID); close-on-exec. Once per process.
-std::vector<UniqueFd> TakePassedSockets();
+// A listening socket that a .socket unit passed, with its FileDescriptorName.
+struct PassedSocket {
+  std::string name;
+  UniqueFd fd;  // close-on-exec
+};
+// All of them (LISTEN_FDS, LISTEN_PID, LISTEN_FDNAMES). Once per process.
+std::vector<PassedSocket> TakePassedSockets();
 
 }  // namespace flagos::daemon

@@ -19,7 +19,9 @@ std::optional<Arguments> ParseArguments(int argc, const char* const* argv, int& 
                  "Folder of libtorch_cpu.so; default: where the vendor's manifest says, else an installed runtime");
   app.add_option("--channel-fd", arguments.channel_fd, "Inherited socket to flagosd")
       ->required()
-      ->check(CLI::Range(3, 1 << 20));
+      ->check(CLI::Range(0, 1 << 20));
+  app.add_option("--daemon", arguments.daemon,
+                 "Socket of the flagosd that a session goes on with once this one is gone");
   app.add_option("--devices", arguments.options.devices, "Devices of the node that the session sees; default: all")
       ->delimiter(',')
       ->check(CLI::Range(0u, 1u << 20));

@@ -15,6 +15,7 @@ struct Arguments {
   std::string vendor_dir;
   std::string libtorch;  // empty: where the vendor's manifest says
   int channel_fd = -1;
+  std::string daemon;  // socket by which a later flagosd is found; empty: none is looked for
   vendor::Options options;
   log::Level log_level = log::Level::kInfo;
 };

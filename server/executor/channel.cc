@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/executor/channel.h"
 
+#include <unistd.h>
+
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -35,13 +37,20 @@ absl::Status Channel::send(ChannelRecord record, std::span<const DeviceRecord> d
   std::vector<std::byte> bytes(sizeof record + devices.size_bytes());
   std::memcpy(bytes.data(), &record, sizeof record);
   if (!devices.empty()) std::memcpy(bytes.data() + sizeof record, devices.data(), devices.size_bytes());
+  const std::lock_guard lock(mutex_);
   return ToStatus(SendRecord(fd_.get(), bytes));
+}
+
+void Channel::replace(UniqueFd fd) {
+  const std::lock_guard lock(mutex_);
+  fd_ = std::move(fd);
 }
 
 absl::Status Channel::send_ready(const std::string& vendor, const std::string& torch_version,
                                  std::span<const DeviceRecord> devices) {
   ChannelRecord record = MakeRecord(ChannelKind::kReady, 0, absl::OkStatus());
   record.device_count = static_cast<uint32_t>(devices.size());
+  record.pid = static_cast<uint32_t>(::getpid());
   CopyText(record.vendor, vendor);
   CopyText(record.torch_version, torch_version);
   return send(record, devices);

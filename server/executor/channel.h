@@ -2,6 +2,7 @@
 // The executor's end of the channel to flagosd (server/common/executor_channel.h).
 #pragma once
 
+#include <mutex>
 #include <span>
 #include <string>
 
@@ -30,12 +31,14 @@ struct ChannelMessage {
   std::string reason;                    // kEnd
 };
 
-// Receiving is for one thread at a time, sending for any: records are sent whole.
+// Receiving, fd() and replace() are for one thread at a time, sending for any: records are sent whole.
 class Channel {
  public:
   explicit Channel(UniqueFd fd) : fd_(std::move(fd)) {}
 
   int fd() const { return fd_.get(); }
+  // Goes on with another flagosd.
+  void replace(UniqueFd fd);
 
   absl::Status send_ready(const std::string& vendor, const std::string& torch_version,
                           std::span<const DeviceRecord> devices);
@@ -50,6 +53,7 @@ class Channel {
  private:
   absl::Status send(ChannelRecord record, std::span<const DeviceRecord> devices = {});
 
+  std::mutex mutex_;  // of sending and replacing
   UniqueFd fd_;
 };
 

@@ -7,8 +7,9 @@
 
 int main(int argc, char** argv) {
   int exit_code = 0;
-  const auto arguments = flagos::executor::ParseArguments(argc, argv, exit_code);
+  auto arguments = flagos::executor::ParseArguments(argc, argv, exit_code);
   if (!arguments) return exit_code;
+  arguments->channel_fd = flagos::executor::MoveFromStandard(arguments->channel_fd).release();
   flagos::executor::CloseInherited(arguments->channel_fd);
   if (!flagos::log::Start({.level = arguments->log_level, .format = flagos::log::Format::kJson, .file = {}}).ok()) {
     return 1;

@@ -48,6 +48,7 @@ absl::StatusOr<Manifest> Read(const std::string& path, const toml::table& table)
            ReadText(path, "library", root["library"], manifest.library),
            ReadTexts(path, "preload", root["preload"], manifest.preload),
            ReadTexts(path, "interpose", root["interpose"], manifest.interpose),
+           ReadTexts(path, "device_nodes", root["device_nodes"], manifest.device_nodes),
            ReadText(path, "libtorch.path", root["libtorch"]["path"], manifest.torch_path),
            ReadTexts(path, "libtorch.versions", root["libtorch"]["versions"], manifest.torch_versions),
        }) {

@@ -6,6 +6,7 @@
 //   library = "libflagos_cpu.so"    # beside the manifest
 //   preload = ["libtorch_acme.so"]  # loaded before the library, with their symbols for all; beside libtorch, or absolute
 //   interpose = ["libfaster.so"]    # beside the manifest; before anything else, so that its symbols come before others'
+//   device_nodes = ["char-acme"]    # what executors open: paths, or groups of /proc/devices (DeviceAllow of systemd)
 //   [libtorch]                      # absent: the vendor hosts none
 //   path = "/opt/libtorch/lib"      # folder of libtorch_cpu.so; --libtorch overrides it; without both, an installed runtime
 //   versions = ["2.13"]             # that the library was built for; empty: any
@@ -29,6 +30,7 @@ struct Manifest {
   std::string library;
   std::vector<std::string> preload;
   std::vector<std::string> interpose;
+  std::vector<std::string> device_nodes;
   bool hosts_torch = false;
   std::string torch_path;
   std::vector<std::string> torch_versions;

@@ -7,6 +7,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "server/common/status.h"
@@ -16,8 +17,16 @@ namespace flagos::executor {
 void CloseInherited(int keep) {
   const auto kept = static_cast<unsigned>(keep);
   if (kept > 3) ::close_range(3, kept - 1, 0);
-  ::close_range(kept + 1, ~0u, 0);
+  ::close_range(std::max(kept + 1, 3u), ~0u, 0);
   ::fcntl(keep, F_SETFD, FD_CLOEXEC);
+}
+
+UniqueFd MoveFromStandard(int fd) {
+  if (fd > STDERR_FILENO) return UniqueFd(fd);
+  UniqueFd moved(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+  const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (null) ::dup2(null.get(), fd);
+  return moved;
 }
 
 absl::StatusOr<UniqueFd> TakeSignals() {

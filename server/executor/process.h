@@ -13,6 +13,9 @@ namespace flagos::executor {
 // other sessions must not live on here.
 void CloseInherited(int keep);
 
+// The descriptor elsewhere, where it is one of the three standard ones; /dev/null takes its place there.
+UniqueFd MoveFromStandard(int fd);
+
 // A signalfd for SIGTERM, which is blocked from now on, also in threads made later. The terminal's signals, which go to
 // the client as well, are ignored: the client decides what becomes of its session.
 absl::StatusOr<UniqueFd> TakeSignals();

@@ -52,6 +52,22 @@ absl::StatusOr<std::optional<Assignment>> AwaitAssignment(Channel& channel, int 
   }
 }
 
+// Takes the regions' descriptors.
+Served WhatIsServed(const Started& started, Assignment& assignment) {
+  Served served;
+  served.record.session = assignment.session;
+  served.record.ring_bytes = assignment.ring_bytes;
+  served.record.arena_bytes = assignment.arena_bytes;
+  served.record.memory_quota = assignment.memory_quota;
+  CopyText(served.record.vendor, started.vendor->name());
+  CopyText(served.record.torch_version, started.vendor->torch_version());
+  served.devices = started.devices;
+  served.ring = std::move(assignment.ring);
+  served.executor = std::move(assignment.executor);
+  served.client = assignment.client.get();
+  return served;
+}
+
 // Ends the process from whichever thread comes first; the others stay in here until it is gone. Nothing is destroyed:
 // the vendor's threads may be in the middle of anything, and the kernel takes everything back.
 [[noreturn]] void EndProcess(Channel& channel, uint64_t session, SessionHost& host, const EndCause& cause) {
@@ -65,13 +81,13 @@ absl::StatusOr<std::optional<Assignment>> AwaitAssignment(Channel& channel, int 
 }
 
 // Returns only where the session cannot be served.
-absl::Status ServeSession(Started& started, Channel& channel, int signals, Assignment assignment) {
+absl::Status ServeSession(const Arguments& arguments, Started& started, Channel& channel, int signals,
+                          Assignment assignment) {
   auto regions = SessionRegions::Map(assignment.ring.get(), assignment.executor.get(), assignment.arena.get(),
                                      assignment.ring_bytes, assignment.arena_bytes);
   if (!regions.ok()) return ToStatus(regions.error());
-  assignment.ring.reset();
-  assignment.executor.reset();
   assignment.arena.reset();
+  const Rejoiner rejoiner(assignment.end_with_daemon ? "" : arguments.daemon, WhatIsServed(started, assignment));
 
   std::vector<uint64_t> memory;
   for (const DeviceRecord& device : started.devices) memory.push_back(device.total_memory);
@@ -90,7 +106,8 @@ absl::Status ServeSession(Started& started, Channel& channel, int signals, Assig
                          .liveness = assignment.liveness.get(),
                          .client = assignment.client.get(),
                          .signals = signals,
-                         .end_with_daemon = assignment.end_with_daemon},
+                         .end_with_daemon = assignment.end_with_daemon,
+                         .rejoiner = &rejoiner},
                         {.end_now =
                              [&](const std::string& cause) {
                                EndProcess(channel, assignment.session, host, {ErrorCode::kOk, cause});
@@ -125,8 +142,9 @@ int Serve(const Arguments& arguments) {
     return 0;
   }
   const uint64_t session = assignment.ok() ? (*assignment)->session : 0;
-  const absl::Status failed =
-      assignment.ok() ? ServeSession(*started, channel, signals->get(), std::move(**assignment)) : assignment.status();
+  const absl::Status failed = assignment.ok()
+                                  ? ServeSession(arguments, *started, channel, signals->get(), std::move(**assignment))
+                                  : assignment.status();
   log::Error("the session cannot be served", {{"session", session}, {"why", MessageOf(failed)}});
   channel.send_assigned(session, failed).IgnoreError();
   return 1;

@@ -22,6 +22,7 @@ namespace {
 // How long a session may take to end once nobody is left who would kill it.
 constexpr uint64_t kAbandonedGrace = 5'000'000'000;  // nanoseconds
 constexpr int kTick = 1000;                          // milliseconds
+constexpr uint64_t kKnockEvery = 200'000'000;        // nanoseconds between two attempts to find a new flagosd
 
 enum Entry { kStop, kLiveness, kClient, kChannel, kSignals, kEntries };
 
@@ -58,6 +59,12 @@ void Watcher::watch() {
       if (now >= deadline) return reactions_.end_now("flagosd has gone and the running call did not end in time");
       timeout = std::min(kTick, static_cast<int>((deadline - now) / 1'000'000 + 1));
     }
+    if (seeks_ && !joining_) {
+      const uint64_t now = MonotonicNanoseconds();
+      if (now >= next_knock_) knock(now);
+      if (!joining_) timeout = std::min(timeout, static_cast<int>((next_knock_ - now) / 1'000'000 + 1));
+    }
+    entries[kChannel].fd = daemon_fd();
     const int ready = ::poll(entries.data(), entries.size(), timeout);
     if (ready == 0) reactions_.tick();
     if (ready < 0 && errno != EINTR) {
@@ -67,7 +74,7 @@ void Watcher::watch() {
     if (entries[kStop].revents != 0) return;
     if (entries[kClient].revents != 0) return reactions_.end_now("the client process has ended");
     if (entries[kLiveness].revents != 0) return reactions_.end_now("the client has closed its session");
-    if (entries[kChannel].revents != 0 && !hear_daemon()) entries[kChannel].fd = -1;
+    if (entries[kChannel].revents != 0) joining_ ? hear_answer() : hear_daemon();
     if (entries[kSignals].revents != 0) {
       signalfd_siginfo signal{};
       if (::read(watched_.signals, &signal, sizeof signal) == sizeof signal) {
@@ -78,22 +85,45 @@ void Watcher::watch() {
   }
 }
 
-bool Watcher::hear_daemon() {
+int Watcher::daemon_fd() const {
+  if (joining_) return joining_.get();
+  return connected_ ? watched_.channel->fd() : -1;
+}
+
+void Watcher::hear_daemon() {
   auto message = watched_.channel->receive();
   if (message.ok() && message->kind == ChannelKind::kEnd) {
-    reactions_.end_soon(message->reason.empty() ? "flagosd ended the session" : message->reason);
-    return true;
+    return reactions_.end_soon(message->reason.empty() ? "flagosd ended the session" : message->reason);
   }
+  connected_ = false;
   const bool gone = message.status().code() == absl::StatusCode::kUnavailable;
   const std::string why = message.ok() ? "flagosd assigned a second session" : MessageOf(message.status());
-  if (!watched_.end_with_daemon) {
-    log::Warn(gone ? "flagosd is gone; the session goes on" : "the channel to flagosd is broken; the session goes on",
-              {{"why", why}});
-    return false;
+  if (watched_.end_with_daemon) {
+    abandoned_ = true;
+    return reactions_.end_soon("flagosd, with which this session ends, is gone");
   }
-  abandoned_ = true;
-  reactions_.end_soon("flagosd, with which this session ends, is gone");
-  return false;
+  log::Warn(gone ? "flagosd is gone; the session goes on" : "the channel to flagosd is broken; the session goes on",
+            {{"why", why}});
+  seeks_ = watched_.rejoiner != nullptr && watched_.rejoiner->possible();
+  next_knock_ = MonotonicNanoseconds() + kKnockEvery;
+}
+
+void Watcher::knock(uint64_t now) {
+  joining_ = watched_.rejoiner->knock();
+  next_knock_ = now + kKnockEvery;
+}
+
+void Watcher::hear_answer() {
+  const absl::Status answer = Rejoiner::TakeAnswer(joining_.get());
+  if (absl::IsUnavailable(answer)) return joining_.reset();
+  seeks_ = false;
+  if (!answer.ok()) {
+    log::Warn("the new flagosd does not take the session; it goes on without", {{"why", MessageOf(answer)}});
+    return joining_.reset();
+  }
+  watched_.channel->replace(std::move(joining_));
+  connected_ = true;
+  log::Info("a new flagosd has the session");
 }
 
 }  // namespace flagos::executor

@@ -9,6 +9,7 @@
 
 #include "proto/shm/memfd.h"
 #include "server/executor/channel.h"
+#include "server/executor/rejoin.h"
 
 namespace flagos::executor {
 
@@ -23,11 +24,12 @@ class Watcher {
     std::function<void()> tick;
   };
   struct Watched {
-    Channel* channel = nullptr;    // received from here alone
-    int liveness = -1;             // hangs up with the client's last copy
-    int client = -1;               // pidfd; a forked child may keep the liveness socket, so this one decides too
-    int signals = -1;              // signalfd: as kEnd
-    bool end_with_daemon = false;  // kEndWithDaemon
+    Channel* channel = nullptr;          // received from here alone
+    int liveness = -1;                   // hangs up with the client's last copy
+    int client = -1;                     // pidfd; a forked child may keep the liveness socket, so this one decides too
+    int signals = -1;                    // signalfd: as kEnd
+    bool end_with_daemon = false;        // kEndWithDaemon
+    const Rejoiner* rejoiner = nullptr;  // finds a new flagosd
   };
 
   // Starts the thread. Everything is borrowed; reactions are called from the thread.
@@ -39,13 +41,20 @@ class Watcher {
 
  private:
   void watch();
-  // False: stop listening to the channel.
-  bool hear_daemon();
+  void hear_daemon();
+  void hear_answer();
+  void knock(uint64_t now);
+  // What is polled for flagosd's side; -1: nothing.
+  int daemon_fd() const;
 
   const Watched watched_;
   const Reactions reactions_;
-  const UniqueFd stop_;     // eventfd
-  bool abandoned_ = false;  // flagosd went and the session was told to end
+  const UniqueFd stop_;      // eventfd
+  bool abandoned_ = false;   // flagosd went and the session was told to end
+  bool connected_ = true;    // the channel has a flagosd at its other end
+  bool seeks_ = false;       // for another flagosd
+  uint64_t next_knock_ = 0;  // CLOCK_MONOTONIC nanoseconds
+  UniqueFd joining_;         // a connection whose answer is awaited
   std::thread thread_;
 };
 

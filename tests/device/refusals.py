@@ -81,7 +81,8 @@ def visible_devices_that_do_not_exist():
         with Daemon(CUDA_VISIBLE_DEVICES=value) as daemon:
             refused(daemon, "CUDA_VISIBLE_DEVICES")
             code, text = daemon.doctor()
-            assert code != 0 and "CUDA_VISIBLE_DEVICES" in text, text
+            assert code != 0, text
+            assert "CUDA_VISIBLE_DEVICES" in text, text
 
 
 def visible_devices_that_exist():

@@ -46,6 +46,14 @@ class ControlClient {
     grpc::ClientContext context;
     return stub_->KillSession(&context, request, &response);
   }
+  v1::OpenLeaseResponse open_lease(const std::string& name) {
+    v1::OpenLeaseRequest request;
+    request.set_name(name);
+    v1::OpenLeaseResponse response;
+    grpc::ClientContext context;
+    Must(stub_->OpenLease(&context, request, &response));
+    return response;
+  }
 
  private:
   static void Must(const grpc::Status& status) {

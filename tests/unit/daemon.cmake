@@ -30,6 +30,7 @@ flagos_add_test(NAME daemon_process_test
     daemon_attach_test.cc
     daemon_control_test.cc
     daemon_lost_test.cc
+    daemon_recovery_test.cc
     daemon_reload_test.cc
     daemon_stop_test.cc
   LIBS flagos_control flagos_daemon_harness)

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "server/common/strings.h"
+#include "server/daemon/executors/pidfd_handle.h"
 #include "server/daemon/executors/pool.h"
 #include "tests/support/daemon_process.h"
 #include "tests/support/executor_process.h"
@@ -193,7 +194,7 @@ TEST_F(ExecutorPoolTest, AnExecutorThatCannotBeWatchedLeavesNoZombie) {
     limit.rlim_cur = static_cast<rlim_t>(room.back().get()) + 1;
     room.clear();
     if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) ::_exit(3);
-    const auto spawned = Spawn(ExecutorSpec::From(config_, {}));
+    const auto spawned = ForkSpawner().spawn(ExecutorSpec::From(config_, {}), "e1");
     const bool refused = !spawned.ok() && MessageOf(spawned.status()).find("cannot watch") != std::string::npos;
     ::_exit(!refused ? 2 : ::waitpid(-1, nullptr, 0) == -1 && errno == ECHILD ? 0 : 1);
   }

@@ -55,17 +55,17 @@ absl::StatusOr<UniqueFd> TakeLock(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<SocketFile>> SocketFile::Create(const std::string& path) {
+absl::StatusOr<std::unique_ptr<SocketFile>> SocketFile::Create(const std::string& path, mode_t mode) {
   const auto folder = std::filesystem::path(path).parent_path();
   if (!folder.empty()) ::mkdir(folder.c_str(), 0755);  // one level; what is wrong with it shows below
   auto lock = TakeLock(path);
   if (!lock.ok()) return lock.status();
   std::unique_ptr<SocketFile> file(new SocketFile(path, *std::move(lock)));
-  FLAGOS_RETURN_IF_ERROR(file->listen());
+  FLAGOS_RETURN_IF_ERROR(file->listen(mode));
   return file;
 }
 
-absl::Status SocketFile::listen() {
+absl::Status SocketFile::listen(mode_t mode) {
   struct stat status {};
   if (::lstat(path_.c_str(), &status) == 0 && !S_ISSOCK(status.st_mode)) {
     return absl::FailedPreconditionError(
@@ -86,7 +86,7 @@ absl::Status SocketFile::listen() {
   if (::bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
     return SystemError(errno, Cat("cannot create the socket ", path_), kAdvice);
   }
-  if (::chmod(temporary.c_str(), 0660) != 0 || ::stat(temporary.c_str(), &status) != 0 ||
+  if (::chmod(temporary.c_str(), mode) != 0 || ::stat(temporary.c_str(), &status) != 0 ||
       ::listen(socket_.get(), kBacklog) != 0 || ::rename(temporary.c_str(), path_.c_str()) != 0) {
     const int error = errno;
     ::unlink(temporary.c_str());

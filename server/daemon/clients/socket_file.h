@@ -16,9 +16,9 @@ namespace flagos::daemon {
 // files when destroyed.
 class SocketFile {
  public:
-  // Takes the lock and puts a listening socket of mode 0660 in the place of whatever dead socket there is. The socket
+  // Takes the lock and puts a listening socket of this mode in the place of whatever dead socket there is. The socket
   // appears under PATH with its mode set and already listening. kAlreadyExists: another flagosd, which the text names.
-  static absl::StatusOr<std::unique_ptr<SocketFile>> Create(const std::string& path);
+  static absl::StatusOr<std::unique_ptr<SocketFile>> Create(const std::string& path, mode_t mode = 0660);
   ~SocketFile();
   SocketFile(const SocketFile&) = delete;
   SocketFile& operator=(const SocketFile&) = delete;
@@ -27,7 +27,7 @@ class SocketFile {
 
  private:
   SocketFile(std::string path, UniqueFd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
-  absl::Status listen();
+  absl::Status listen(mode_t mode);
 
   const std::string path_;
   UniqueFd lock_;

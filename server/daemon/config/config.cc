@@ -48,6 +48,16 @@ const VendorConfig& Config::vendor() const {
   return found == vendors.end() ? kNone : found->second;
 }
 
+std::string StateFolder(const Config& config) {
+  if (config.embedded) return {};
+  return config.daemon.state.empty() ? config.daemon.listen + ".state" : config.daemon.state;
+}
+
+std::string ExecutorSocket(const Config& config) {
+  const std::string folder = StateFolder(config);
+  return folder.empty() ? folder : folder + "/executors/flagosd.sock";
+}
+
 std::vector<std::string> Validate(const Config& config) {
   Mistakes mistakes(config);
   const SessionConfig& session = config.session;

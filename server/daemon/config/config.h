@@ -17,8 +17,13 @@ inline constexpr int64_t kConfigSchema = 1;
 inline constexpr const char* kDefaultConfigFile = "/etc/flagos/flagosd.toml";
 inline constexpr const char* kDefaultSocket = "/run/flagos/flagosd.sock";
 
+// How executors are started: as children of flagosd, or as transient units of systemd.
+enum class SpawnerKind { kFork, kSystemd };
+
 struct DaemonConfig {
   std::string listen = kDefaultSocket;
+  std::string state;  // folder of what outlives flagosd; empty: beside `listen`
+  SpawnerKind spawner = SpawnerKind::kFork;
   log::Options log;
   // A session without a call for this long shows as IDLE.
   std::chrono::nanoseconds idle_after = std::chrono::seconds(60);
@@ -82,6 +87,11 @@ struct Config {
   int ready_fd = -1;
   bool embedded = false;
 };
+
+// [daemon] state, or what takes its place. Empty: embedded, nothing outlives flagosd.
+std::string StateFolder(const Config& config);
+// Where executors find the flagosd that follows the one that started them; empty: they look for none.
+std::string ExecutorSocket(const Config& config);
 
 // What is wrong with the values as a whole, one text for each mistake, behind where the value was given.
 std::vector<std::string> Validate(const Config& config);

@@ -65,6 +65,8 @@ const std::vector<ConfigKey>& ConfigKeys() {
   constexpr const char* kNewSessions = "for sessions that attach from then on";
   static const std::vector<ConfigKey> keys = {
       Key<kDaemon, &DaemonConfig::listen>("daemon", "listen", Change::kRestart, "clients hold connections to it"),
+      Key<kDaemon, &DaemonConfig::state>("daemon", "state", Change::kRestart, "executors know its socket"),
+      Key<kDaemon, &DaemonConfig::spawner>("daemon", "spawner", Change::kRestart, kVendorNote),
       Key<kDaemon, kLog, &log::Options::format>("daemon", "log", Change::kHot),
       Key<kDaemon, kLog, &log::Options::level>("daemon", "log_level", Change::kHot),
       Key<kDaemon, kLog, &log::Options::file>("daemon", "log_file", Change::kHot),

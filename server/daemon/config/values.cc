@@ -54,6 +54,13 @@ absl::Status ReadValue(const toml::node& value, log::Level& to) {
   return absl::OkStatus();
 }
 
+absl::Status ReadValue(const toml::node& value, SpawnerKind& to) {
+  const std::string kind = value.value_exact<std::string>().value_or("");
+  if (kind != "fork" && kind != "systemd") return Expected("\"fork\" or \"systemd\"");
+  to = kind == "fork" ? SpawnerKind::kFork : SpawnerKind::kSystemd;
+  return absl::OkStatus();
+}
+
 absl::Status ReadValue(const toml::node& value, std::vector<uint32_t>& to) {
   const toml::array* const list = value.as_array();
   if (list == nullptr) return Expected("a list of device numbers, as [0, 1]");
@@ -70,6 +77,8 @@ std::string ShowValue(uint32_t value) { return Cat(value); }
 std::string ShowValue(uint64_t value) { return FormatBytes(value); }
 std::string ShowValue(std::chrono::nanoseconds value) { return FormatDuration(value); }
 std::string ShowValue(log::Format value) { return value == log::Format::kJson ? "json" : "text"; }
+
+std::string ShowValue(SpawnerKind value) { return value == SpawnerKind::kSystemd ? "systemd" : "fork"; }
 
 std::string ShowValue(log::Level value) {
   switch (value) {

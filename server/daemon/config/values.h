@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "server/common/log.h"
+#include "server/daemon/config/config.h"
 
 namespace flagos::daemon {
 
@@ -21,6 +22,7 @@ absl::Status ReadValue(const toml::node& value, uint64_t& to);  // bytes
 absl::Status ReadValue(const toml::node& value, std::chrono::nanoseconds& to);
 absl::Status ReadValue(const toml::node& value, log::Format& to);
 absl::Status ReadValue(const toml::node& value, log::Level& to);
+absl::Status ReadValue(const toml::node& value, SpawnerKind& to);
 absl::Status ReadValue(const toml::node& value, std::vector<uint32_t>& to);
 
 // As a file would have it, without quotes. Two values are equal where these are.
@@ -30,6 +32,7 @@ std::string ShowValue(uint64_t value);
 std::string ShowValue(std::chrono::nanoseconds value);
 std::string ShowValue(log::Format value);
 std::string ShowValue(log::Level value);
+std::string ShowValue(SpawnerKind value);
 std::string ShowValue(const std::vector<uint32_t>& value);
 
 // InvalidArgument: "expected ...".

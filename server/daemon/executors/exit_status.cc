@@ -6,11 +6,14 @@
 #include <cerrno>
 #include <cstring>
 
+#include "proto/socket/unix_socket.h"
 #include "server/common/strings.h"
 
 namespace flagos::daemon {
 
 std::string ExitStatus::describe() const {
+  if (!reason.empty()) return Cat("did not start: ", reason);
+  if (!known) return "has ended, nobody tells how";
   if (signal == 0) return Cat("ended with exit code ", code);
   const char* const name = ::sigabbrev_np(signal);
   return name == nullptr ? Cat("was killed by signal ", signal)
@@ -23,10 +26,14 @@ std::optional<ExitStatus> Reap(int pidfd) {
   do {
     result = ::waitid(P_PIDFD, static_cast<id_t>(pidfd), &info, WEXITED | WNOHANG);
   } while (result != 0 && errno == EINTR);
-  if (result != 0) return ExitStatus{-1, 0};  // somebody else reaped it; that is the end of it all the same
+  if (result != 0) {
+    // Somebody else's child, or reaped by somebody else.
+    if (!HasExited(pidfd)) return std::nullopt;
+    return ExitStatus{.known = false};
+  }
   if (info.si_pid == 0) return std::nullopt;
-  if (info.si_code == CLD_EXITED) return ExitStatus{info.si_status, 0};
-  return ExitStatus{0, info.si_status};
+  if (info.si_code == CLD_EXITED) return ExitStatus{.code = info.si_status};
+  return ExitStatus{.signal = info.si_status};
 }
 
 }  // namespace flagos::daemon

@@ -54,7 +54,7 @@ ExecutorPool::Ticket::~Ticket() {
 }
 
 ExecutorPool::ExecutorPool(EventLoop& loop, const Config& config, Observer observer)
-    : loop_(loop), config_(config), observer_(std::move(observer)) {}
+    : loop_(loop), config_(config), observer_(std::move(observer)), spawner_(MakeSpawner(loop, config)) {}
 
 ExecutorPool::~ExecutorPool() { *alive_ = false; }
 
@@ -192,7 +192,8 @@ void ExecutorPool::start_missing(const DeviceSet& devices, Bucket& bucket) {
     return fail(devices, bucket, absl::Status(bucket.last_failure));
   }
   while (bucket.members.size() < target && starting() < MaxStarting()) {
-    auto process = ExecutorProcess::Start(loop_, ExecutorSpec::From(config_, devices), Cat("e", next_executor_), this);
+    auto process =
+        ExecutorProcess::Start(loop_, *spawner_, ExecutorSpec::From(config_, devices), Cat("e", next_executor_), this);
     if (!process.ok()) {
       return fail(devices, bucket, process.status());
     }

@@ -2,6 +2,7 @@
 // Executors that are started ahead of the sessions that will take them, one bucket for each device set.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
@@ -42,6 +43,9 @@ class ExecutorPool final : public ExecutorOwner {
   };
 
   ExecutorPool(EventLoop& loop, const Config& config, Observer observer);
+  Spawner& spawner() { return *spawner_; }
+  // Numbers of executors up to this one are taken.
+  void skip_to(uint64_t number) { next_executor_ = std::max(next_executor_, number + 1); }
   ~ExecutorPool() override;
 
   // Gives the taker a ready executor, now or as soon as one is, or the text with which the executor failed to start.
@@ -111,6 +115,7 @@ class ExecutorPool final : public ExecutorOwner {
   EventLoop& loop_;
   const Config& config_;
   const Observer observer_;
+  const std::unique_ptr<Spawner> spawner_;
   std::map<DeviceSet, Bucket> buckets_;
   uint64_t next_keep_ = 1;
   uint64_t next_ticket_ = 1;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/daemon/executors/process.h"
 
-#include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,33 +30,46 @@ Error ErrorOf(const ChannelRecord& record) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ExecutorProcess>> ExecutorProcess::Start(EventLoop& loop, const ExecutorSpec& spec,
-                                                                        std::string id, ExecutorOwner* owner) {
-  auto process = Spawn(spec);
+absl::StatusOr<std::unique_ptr<ExecutorProcess>> ExecutorProcess::Start(EventLoop& loop, Spawner& spawner,
+                                                                        const ExecutorSpec& spec, std::string id,
+                                                                        ExecutorOwner* owner) {
+  auto process = spawner.spawn(spec, id);
   if (!process.ok()) return process.status();
-  log::Debug("executor started", {{"executor", id}, {"pid", process->pid}, {"vendor", spec.vendor}});
+  log::Debug("executor started", {{"executor", id}, {"pid", process->handle->pid()}, {"vendor", spec.vendor}});
   return std::unique_ptr<ExecutorProcess>(
       new ExecutorProcess(loop, std::move(id), spec.devices, *std::move(process), owner));
 }
 
+std::unique_ptr<ExecutorProcess> ExecutorProcess::Adopt(EventLoop& loop, SpawnedExecutor process, std::string id,
+                                                        const DeviceSet& devices, const ChannelRecord& ready,
+                                                        std::vector<DeviceRecord> records, ExecutorOwner* owner) {
+  std::unique_ptr<ExecutorProcess> executor(
+      new ExecutorProcess(loop, std::move(id), devices, std::move(process), owner));
+  executor->describe(ready);
+  executor->take_devices(std::move(records));
+  return executor;
+}
+
 ExecutorProcess::ExecutorProcess(EventLoop& loop, std::string id, const DeviceSet& devices, SpawnedExecutor process,
                                  ExecutorOwner* owner)
-    : id_(std::move(id)), device_set_(devices), process_(std::move(process)), owner_(owner) {
+    : id_(std::move(id)),
+      device_set_(devices),
+      process_(std::move(process)),
+      unit_(process_.handle->unit()),
+      pid_(process_.handle->pid()),
+      owner_(owner) {
   channel_watch_ = loop.watch(process_.channel.get(), EPOLLIN, [this](uint32_t) { read_channel(); });
   output_watch_ = loop.watch(process_.output.get(), EPOLLIN, [this](uint32_t) { read_output(); });
-  exit_watch_ = loop.watch(process_.pidfd.get(), EPOLLIN, [this](uint32_t) { handle_exit(); });
+  process_.handle->on_exit(loop, [this](const ExitStatus& status) { handle_exit(status); });
 }
 
 ExecutorProcess::~ExecutorProcess() { kill(); }
 
 void ExecutorProcess::kill() {
-  if (!exited_ && process_.pidfd) ::syscall(SYS_pidfd_send_signal, process_.pidfd.get(), SIGKILL, nullptr, 0);
+  if (!exited_ && process_.handle) process_.handle->kill();
 }
 
-void ExecutorProcess::let_go() {
-  exit_watch_.cancel();
-  process_.pidfd.reset();
-}
+void ExecutorProcess::let_go() { process_.handle.reset(); }
 
 Error ExecutorProcess::assign(const Assignment& assignment) {
   ChannelRecord record{};
@@ -111,23 +122,37 @@ void ExecutorProcess::handle(const ChannelRecord& record) {
           (!device_set_.empty() && record.device_count != device_set_.size())) {
         return broken("a number of devices that nobody asked for");
       }
-      vendor_ = Printable(ReadText(record.vendor));
-      torch_version_ = Printable(ReadText(record.torch_version));
+      describe(record);
+      if (pid_ == 0) pid_ = static_cast<pid_t>(record.pid);
       reading_devices_ = true;
       reader_.next(record.device_count * sizeof(DeviceRecord));
       return;
     case ChannelKind::kAssigned: return owner_->executor_assigned(*this, ErrorOf(record));
-    case ChannelKind::kEnded: return owner_->executor_ending(*this, ValidUtf8(ReadText(record.message)));
+    case ChannelKind::kEnded:
+      told_end_ = ExitStatus{.code = record.status == 0 ? 0 : 1};
+      return owner_->executor_ending(*this, ValidUtf8(ReadText(record.message)));
     case ChannelKind::kAssign:
-    case ChannelKind::kEnd: break;
+    case ChannelKind::kEnd:
+    case ChannelKind::kRejoin:
+    case ChannelKind::kRejoined: break;
   }
   broken("a record of a kind that executors do not send");
 }
 
-void ExecutorProcess::finish_ready() {
-  devices_.resize(reader_.bytes().size() / sizeof(DeviceRecord));
-  std::memcpy(devices_.data(), reader_.bytes().data(), reader_.bytes().size());
+void ExecutorProcess::describe(const ChannelRecord& record) {
+  vendor_ = Printable(ReadText(record.vendor));
+  torch_version_ = Printable(ReadText(record.torch_version));
+}
+
+void ExecutorProcess::take_devices(std::vector<DeviceRecord> devices) {
+  devices_ = std::move(devices);
   for (DeviceRecord& device : devices_) device.name[sizeof device.name - 1] = '\0';
+}
+
+void ExecutorProcess::finish_ready() {
+  std::vector<DeviceRecord> devices(reader_.bytes().size() / sizeof(DeviceRecord));
+  std::memcpy(devices.data(), reader_.bytes().data(), reader_.bytes().size());
+  take_devices(std::move(devices));
   reading_devices_ = false;
   reader_.next(sizeof(ChannelRecord));
   owner_->executor_ready(*this, Error::Ok());
@@ -194,19 +219,17 @@ std::string ExecutorProcess::last_output() const {
   return text;
 }
 
-void ExecutorProcess::handle_exit() {
-  const auto status = Reap(process_.pidfd.get());
-  if (!status) return;
+void ExecutorProcess::handle_exit(const ExitStatus& status) {
   exited_ = true;
-  exit_watch_.cancel();
   // What it said before it ended counts, and comes before its end.
   if (channel_watch_) read_channel();
   channel_watch_.cancel();
   if (output_watch_) read_output();
   if (!partial_line_.empty()) take_line(std::exchange(partial_line_, {}));
   output_watch_.cancel();
-  log::Debug("executor exited", {{"executor", id_}, {"pid", process_.pid}, {"status", status->describe()}});
-  owner_->executor_exited(*this, *status);
+  log::Debug("executor exited", {{"executor", id_}, {"pid", pid_}, {"status", status.describe()}});
+  // Where nobody tells how it ended, it has said so itself, or something ended it.
+  owner_->executor_exited(*this, status.known || !told_end_ ? status : *told_end_);
 }
 
 }  // namespace flagos::daemon

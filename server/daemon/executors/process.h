@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "server/common/fd.h"
 #include "server/daemon/event_loop.h"
 #include "server/daemon/executors/exit_status.h"
+#include "server/daemon/executors/handle.h"
 #include "server/daemon/executors/spec.h"
 
 namespace flagos::daemon {
@@ -47,8 +49,13 @@ struct Assignment {
 // ours.
 class ExecutorProcess {
  public:
-  static absl::StatusOr<std::unique_ptr<ExecutorProcess>> Start(EventLoop& loop, const ExecutorSpec& spec,
-                                                                std::string id, ExecutorOwner* owner);
+  static absl::StatusOr<std::unique_ptr<ExecutorProcess>> Start(EventLoop& loop, Spawner& spawner,
+                                                                const ExecutorSpec& spec, std::string id,
+                                                                ExecutorOwner* owner);
+  // One that an earlier flagosd started and that serves a session. `ready` is its kRejoin.
+  static std::unique_ptr<ExecutorProcess> Adopt(EventLoop& loop, SpawnedExecutor process, std::string id,
+                                                const DeviceSet& devices, const ChannelRecord& ready,
+                                                std::vector<DeviceRecord> records, ExecutorOwner* owner);
   // Kills the process where it still runs and was not let go.
   ~ExecutorProcess();
   ExecutorProcess(const ExecutorProcess&) = delete;
@@ -56,7 +63,9 @@ class ExecutorProcess {
 
   void set_owner(ExecutorOwner* owner) { owner_ = owner; }
   const std::string& id() const { return id_; }
-  pid_t pid() const { return process_.pid; }
+  // 0: not known before it is ready.
+  pid_t pid() const { return pid_; }
+  const std::string& unit() const { return unit_; }
   const DeviceSet& device_set() const { return device_set_; }
 
   // Known once it is ready.
@@ -80,17 +89,22 @@ class ExecutorProcess {
                   ExecutorOwner* owner);
   void read_channel();
   void handle(const ChannelRecord& record);
+  void describe(const ChannelRecord& record);
+  void take_devices(std::vector<DeviceRecord> devices);
   void finish_ready();
   void read_output();
   void take_line(std::string line);
   void broken(const char* what);
-  void handle_exit();
+  void handle_exit(const ExitStatus& status);
 
   const std::string id_;
   const DeviceSet device_set_;
-  SpawnedExecutor process_;
+  SpawnedExecutor process_;  // its handle: until it was let go
+  const std::string unit_;
+  pid_t pid_;
   ExecutorOwner* owner_;
   bool exited_ = false;
+  std::optional<ExitStatus> told_end_;  // as its last record has it
 
   RecordReader reader_{sizeof(ChannelRecord)};
   bool reading_devices_ = false;
@@ -103,7 +117,7 @@ class ExecutorProcess {
   Clock::time_point line_window_{};
   uint32_t lines_in_window_ = 0;
 
-  Watch channel_watch_, output_watch_, exit_watch_;
+  Watch channel_watch_, output_watch_;
 };
 
 }  // namespace flagos::daemon

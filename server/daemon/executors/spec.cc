@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/daemon/executors/spec.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <utility>
 
-#include "proto/socket/unix_socket.h"
-#include "server/common/fd.h"
-#include "server/common/status.h"
 #include "server/common/strings.h"
-#include "server/daemon/executors/child_process.h"
+#include "server/executor/manifest.h"
 
 namespace flagos::daemon {
 
@@ -21,7 +14,14 @@ ExecutorSpec ExecutorSpec::From(const Config& config, DeviceSet devices) {
                     .vendor_dir = config.vendor_dir,
                     .libtorch = config.vendor().libtorch,
                     .options = config.vendor().options,
-                    .devices = std::move(devices)};
+                    .devices = std::move(devices),
+                    .device_nodes = {},
+                    .daemon_socket = ExecutorSocket(config)};
+  if (config.daemon.spawner == SpawnerKind::kSystemd) {
+    // Where it cannot be read the executor says so itself.
+    const auto manifest = executor::ReadManifest(Cat(spec.vendor_dir, "/", spec.vendor, "/manifest.toml"));
+    if (manifest.ok()) spec.device_nodes = manifest->device_nodes;
+  }
   if (config.devices.count != 0) spec.options["devices"] = std::to_string(config.devices.count);
   return spec;
 }
@@ -33,6 +33,7 @@ std::vector<std::string> ExecutorSpec::arguments(int channel_fd) const {
     arguments.emplace_back(flag);
     arguments.push_back(std::move(value));
   };
+  if (!daemon_socket.empty()) add("--daemon", daemon_socket);
   if (!libtorch.empty()) add("--libtorch", libtorch);
   if (!devices.empty()) {
     std::string list;
@@ -41,23 +42,6 @@ std::vector<std::string> ExecutorSpec::arguments(int channel_fd) const {
   }
   for (const auto& [key, value] : options) add("--option", Cat(key, "=", value));
   return arguments;
-}
-
-absl::StatusOr<SpawnedExecutor> Spawn(const ExecutorSpec& spec) {
-  auto pair = ToStatusOr(UnixPair());
-  if (!pair.ok()) return pair.status();
-  auto& [ours, theirs] = *pair;
-  int pipe[2];
-  if (::pipe2(pipe, O_CLOEXEC) != 0) return SystemError(errno, "cannot create a pipe", "raise the limit of open files");
-  UniqueFd output(pipe[0]);
-  const UniqueFd child_output(pipe[1]);
-  FLAGOS_RETURN_IF_ERROR(SetNonBlocking(ours.get()));
-  FLAGOS_RETURN_IF_ERROR(SetNonBlocking(output.get()));
-
-  auto child = StartChild(spec.arguments(kChildChannelFd), theirs.get(), child_output.get(), "the executor",
-                          "install flagos-executor beside flagosd, or name it with --executor");
-  if (!child.ok()) return child.status();
-  return SpawnedExecutor{child->pid, std::move(child->pidfd), std::move(ours), std::move(output)};
 }
 
 }  // namespace flagos::daemon

@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "proto/shm/memfd.h"
 #include "server/daemon/config/config.h"
 
 namespace flagos::daemon {
@@ -23,21 +21,12 @@ struct ExecutorSpec {
   std::string libtorch;
   std::map<std::string, std::string> options;
   DeviceSet devices;
+  std::vector<std::string> device_nodes;  // that it opens, as DeviceAllow of systemd names them
+  std::string daemon_socket;              // where the executor finds a later flagosd; empty: it looks for none
 
   static ExecutorSpec From(const Config& config, DeviceSet devices);
   // The command line, as server/common/executor_channel.h says it.
   std::vector<std::string> arguments(int channel_fd) const;
 };
-
-// A running child: its pidfd and our ends of its channel (non-blocking) and of what it prints.
-struct SpawnedExecutor {
-  pid_t pid = -1;
-  UniqueFd pidfd;
-  UniqueFd channel;
-  UniqueFd output;
-};
-
-// Starts the process in a session of its own (no terminal signal reaches it), with no descriptor of ours.
-absl::StatusOr<SpawnedExecutor> Spawn(const ExecutorSpec& spec);
 
 }  // namespace flagos::daemon

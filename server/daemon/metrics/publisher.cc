@@ -35,6 +35,9 @@ MetricsSnapshot Take(const Supervisor& supervisor, const ConfigReload& reload, d
   }
   snapshot.sessions_started = supervisor.sessions_started();
   snapshot.sessions_lost = supervisor.sessions_lost();
+  snapshot.sessions_readopted = supervisor.sessions_readopted();
+  snapshot.sessions_awaited = supervisor.sessions_awaited();
+  snapshot.restarts = supervisor.restarts();
   snapshot.started = started;
   snapshot.resident = Resident();
   return snapshot;

@@ -121,6 +121,13 @@ void RenderDaemon(Exposition& page, const MetricsSnapshot& snapshot) {
       static_cast<double>(snapshot.sessions_started));
   one("flagos_sessions_lost_total", kCounter, "Sessions whose executor died.",
       static_cast<double>(snapshot.sessions_lost));
+  one("flagos_sessions_readopted_total", kCounter,
+      "Sessions that an earlier flagosd began and that go on with this one.",
+      static_cast<double>(snapshot.sessions_readopted));
+  one("flagos_orphans", kGauge, "Executors of an earlier flagosd that have not come to this one.",
+      static_cast<double>(snapshot.sessions_awaited));
+  one("flagos_daemon_restarts_total", kCounter, "Starts of flagosd that followed another one since the boot.",
+      static_cast<double>(snapshot.restarts));
   one("flagos_exporter_resident_bytes", kGauge, "Memory of flagosd itself.", static_cast<double>(snapshot.resident));
 }
 

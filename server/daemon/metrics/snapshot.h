@@ -16,11 +16,14 @@ struct MetricsSnapshot {
   v1::ListDevicesResponse devices;
   // Those that run, and those that ended in the last five minutes.
   std::vector<v1::Session> sessions;
-  uint64_t sessions_started = 0;  // ever, as the next one
-  uint64_t sessions_lost = 0;     // whose executor died
-  bool reload_ok = true;          // the configuration's latest reload; true before the first
-  double started = 0;             // when flagosd did, Unix seconds
-  uint64_t resident = 0;          // bytes of flagosd
+  uint64_t sessions_started = 0;    // ever, as the next one
+  uint64_t sessions_lost = 0;       // whose executor died
+  uint64_t sessions_readopted = 0;  // of an earlier flagosd
+  uint64_t sessions_awaited = 0;    // of an earlier flagosd, whose executors have not come
+  uint64_t restarts = 0;            // of flagosd over its state
+  bool reload_ok = true;            // the configuration's latest reload; true before the first
+  double started = 0;               // when flagosd did, Unix seconds
+  uint64_t resident = 0;            // bytes of flagosd
 };
 
 // The snapshot as a page of metrics, of at most `max_series` samples. docs/operations.md lists the names.

@@ -9,6 +9,7 @@
 #include "server/common/log.h"
 #include "server/common/status.h"
 #include "server/common/strings.h"
+#include "server/daemon/state/process_identity.h"
 
 namespace flagos::daemon {
 namespace {
@@ -32,8 +33,7 @@ std::string ToHex(const Token& token) {
   return text;
 }
 
-Lease& LeaseTable::add(uid_t uid) {
-  const std::string id = Cat("l", next_++);
+Lease& LeaseTable::add(const std::string& id, uid_t uid) {
   Lease& lease = leases_[id];
   lease.id = id;
   lease.uid = uid;
@@ -45,19 +45,48 @@ absl::StatusOr<Lease*> LeaseTable::open(std::string name, uid_t uid, DeviceSet d
   if (::getrandom(token.data(), token.size(), 0) != static_cast<ssize_t>(token.size())) {
     return SystemError(errno, "cannot make a token", "try again");
   }
-  Lease& lease = add(uid);
+  Lease& lease = add(Cat("l", next_++), uid);
   lease.name = std::move(name);
   lease.devices = std::move(devices);
   lease.token = token;
+  lease.ends = BootNanoseconds() + static_cast<uint64_t>(std::chrono::nanoseconds(ttl).count());
+  expire_after(lease, ttl);
+  return &lease;
+}
+
+void LeaseTable::expire_after(Lease& lease, Clock::duration ttl) {
   lease.expiry = loop_.after(ttl, [this, id = lease.id] {
     Lease& expired = leases_.at(id);
     expired.expired = true;
     end_if_unused(expired);
   });
-  return &lease;
 }
 
-Lease& LeaseTable::open_own(uid_t uid) { return add(uid); }
+Lease& LeaseTable::open_own(uid_t uid) { return add(Cat("l", next_++), uid); }
+
+Lease& LeaseTable::restore_own(const std::string& id, uid_t uid) { return add(id, uid); }
+
+Lease& LeaseTable::restore(const v1::StoredLease& stored) {
+  Lease& lease = add(stored.id(), stored.uid());
+  lease.name = Printable(stored.name());
+  lease.devices.assign(stored.devices().begin(), stored.devices().end());
+  std::copy_n(stored.token().begin(), std::min(stored.token().size(), lease.token.size()), lease.token.begin());
+  lease.ends = stored.ends();
+  const uint64_t now = BootNanoseconds();
+  expire_after(lease, std::chrono::nanoseconds(lease.ends > now ? lease.ends - now : 0));
+  return lease;
+}
+
+v1::StoredLease LeaseTable::Store(const Lease& lease) {
+  v1::StoredLease stored;
+  stored.set_id(lease.id);
+  stored.set_name(lease.name);
+  stored.set_uid(lease.uid);
+  stored.mutable_devices()->Add(lease.devices.begin(), lease.devices.end());
+  stored.set_token(std::string(lease.token.begin(), lease.token.end()));
+  stored.set_ends(lease.ends);
+  return stored;
+}
 
 absl::StatusOr<Lease*> LeaseTable::find(const Token& token, uid_t uid) {
   Lease* found = nullptr;

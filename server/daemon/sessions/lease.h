@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -13,6 +14,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "flagos/v1/state.pb.h"
 #include "server/daemon/event_loop.h"
 #include "server/daemon/executors/spec.h"
 
@@ -29,6 +31,7 @@ struct Lease {
   DeviceSet devices;  // empty: all
   Token token = kNoToken;
   std::set<uint64_t> sessions;  // numbers of those that are not over
+  uint64_t ends = 0;            // CLOCK_BOOTTIME nanoseconds, of one with a token
   bool expired = false;         // its time has passed; ends with its last session
   Watch expiry;
 };
@@ -40,6 +43,14 @@ class LeaseTable {
 
   // A lease with a token of 256 random bits, bound to `uid`. Once `ttl` has passed nobody attaches to it any more.
   absl::StatusOr<Lease*> open(std::string name, uid_t uid, DeviceSet devices, Clock::duration ttl);
+  // One that an earlier flagosd opened.
+  Lease& restore(const v1::StoredLease& stored);
+  Lease& restore_own(const std::string& id, uid_t uid);
+  static v1::StoredLease Store(const Lease& lease);
+  // Numbers below this one are not given out any more.
+  void skip_to(uint64_t next) { next_ = std::max(next_, next); }
+  uint64_t next() const { return next_; }
+
   // A lease without a token, for one session.
   Lease& open_own(uid_t uid);
   // The lease of this token, for a process of `uid`. Denied where the token is unknown or another user's, without
@@ -58,7 +69,8 @@ class LeaseTable {
   void on_end(std::function<void(const Lease&)> ended) { ended_ = std::move(ended); }
 
  private:
-  Lease& add(uid_t uid);
+  Lease& add(const std::string& id, uid_t uid);
+  void expire_after(Lease& lease, Clock::duration ttl);
   void end_if_unused(Lease& lease);
 
   EventLoop& loop_;

@@ -7,6 +7,7 @@
 #include "proto/shm/futex.h"
 #include "proto/shm/replies.h"
 #include "server/common/status.h"
+#include "server/common/strings.h"
 
 namespace flagos::daemon {
 namespace {
@@ -43,7 +44,26 @@ std::string OperatorName(const ExecutorPage& page, uint32_t last_operator) {
   return name;
 }
 
+absl::Status MapRegion(const UniqueFd& fd, Access access, uint64_t bytes, Mapping& to) {
+  auto mapped = Mapping::Map(fd.get(), access, bytes);
+  if (!mapped.ok()) return ToStatus(mapped.error());
+  to = std::move(mapped).value();
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+absl::StatusOr<SessionRegions> SessionRegions::Map(const UniqueFd& ring, const UniqueFd& executor,
+                                                   uint64_t ring_bytes) {
+  if (ring_bytes < kMinRingBytes || ring_bytes > kMaxRingBytes) {
+    return absl::InvalidArgumentError(Cat("a ring of ", ring_bytes, " bytes"));
+  }
+  SessionRegions regions;
+  regions.ring_bytes_ = ring_bytes;
+  FLAGOS_RETURN_IF_ERROR(MapRegion(ring, Access::kReadOnly, RingRegionBytes(ring_bytes), regions.ring_));
+  FLAGOS_RETURN_IF_ERROR(MapRegion(executor, Access::kReadWrite, kExecutorRegionBytes, regions.executor_));
+  return regions;
+}
 
 absl::StatusOr<SessionRegions> SessionRegions::Create(const SessionConfig& config, RegionFds& fds) {
   SessionRegions regions;
@@ -60,20 +80,14 @@ absl::StatusOr<SessionRegions> SessionRegions::Create(const SessionConfig& confi
     to = std::move(opened).value();
     return absl::OkStatus();
   };
-  const auto map = [](const UniqueFd& fd, Access access, uint64_t bytes, Mapping& to) {
-    auto mapped = Mapping::Map(fd.get(), access, bytes);
-    if (!mapped.ok()) return ToStatus(mapped.error());
-    to = std::move(mapped).value();
-    return absl::OkStatus();
-  };
   const uint64_t ring_region = RingRegionBytes(config.ring);
   FLAGOS_RETURN_IF_ERROR(create("flagos-ring", ring_region, fds.ring));
   FLAGOS_RETURN_IF_ERROR(create("flagos-executor", kExecutorRegionBytes, fds.executor));
   FLAGOS_RETURN_IF_ERROR(create("flagos-arena", config.arena, fds.arena));
   FLAGOS_RETURN_IF_ERROR(reopen(fds.ring, fds.ring_read_only));
   FLAGOS_RETURN_IF_ERROR(reopen(fds.executor, fds.executor_read_only));
-  FLAGOS_RETURN_IF_ERROR(map(fds.ring_read_only, Access::kReadOnly, ring_region, regions.ring_));
-  FLAGOS_RETURN_IF_ERROR(map(fds.executor, Access::kReadWrite, kExecutorRegionBytes, regions.executor_));
+  FLAGOS_RETURN_IF_ERROR(MapRegion(fds.ring_read_only, Access::kReadOnly, ring_region, regions.ring_));
+  FLAGOS_RETURN_IF_ERROR(MapRegion(fds.executor, Access::kReadWrite, kExecutorRegionBytes, regions.executor_));
   return regions;
 }
 
@@ -121,7 +135,7 @@ ExecutorState SessionRegions::executor_state() const {
 
 void SessionRegions::tell_lost(const ExitStatus& status) {
   ExecutorPage& executor = page();
-  if (!status.clean() || executor_state() != ExecutorState::kEnded) {
+  if ((status.known && !status.clean()) || executor_state() != ExecutorState::kEnded) {
     executor.exit_signal.store(status.signal, std::memory_order_relaxed);
     executor.exit_code.store(status.code, std::memory_order_relaxed);
     executor.state.store(static_cast<uint64_t>(ExecutorState::kLost), std::memory_order_seq_cst);

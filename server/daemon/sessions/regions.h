@@ -38,6 +38,9 @@ class SessionRegions {
  public:
   static absl::StatusOr<SessionRegions> Create(const SessionConfig& config, RegionFds& fds);
 
+  // Those of a session that an earlier flagosd made, as its executor passes them. Sealed and large enough, or refused.
+  static absl::StatusOr<SessionRegions> Map(const UniqueFd& ring, const UniqueFd& executor, uint64_t ring_bytes);
+
   // `started`: CLOCK_MONOTONIC nanoseconds, from when a session without a call is idle.
   SessionFigures figures(uint64_t started, uint32_t device_count) const;
   // Memory that the executor says one device (as the session counts them) takes.

@@ -10,6 +10,7 @@
 #include "server/common/status.h"
 #include "server/common/strings.h"
 #include "server/daemon/config/units.h"
+#include "server/daemon/state/process_identity.h"
 #include "server/daemon/time.h"
 
 namespace flagos::daemon {
@@ -39,6 +40,71 @@ Session::Session(EventLoop& loop, const Config& config, SessionRequest request, 
       connection_(std::move(connection)),
       vendor_(config.devices.vendor),
       devices_(request_.device_set) {}
+
+Session::Session(EventLoop& loop, const Config& config, RecoveredSession recovered, SessionObserver& observer)
+    : loop_(loop),
+      config_(config),
+      limits_([&] {
+        SessionConfig limits = config.session;
+        limits.ring = recovered.ring_bytes;
+        limits.arena = recovered.arena_bytes;
+        return limits;
+      }()),
+      request_{.number = recovered.stored.number(),
+               .lease = recovered.stored.lease(),
+               .device_set = recovered.executor->device_set(),
+               .terms = {},
+               .program = Printable(recovered.stored.program()),
+               .client_torch = Printable(recovered.stored.client_torch())},
+      observer_(observer),
+      id_(Cat("s", request_.number)),
+      peer_{recovered.stored.client_process().pid(), recovered.stored.uid(), recovered.stored.gid()},
+      started_(recovered.stored.started()),
+      started_monotonic_(recovered.stored.started_monotonic()),
+      machine_(id_),
+      client_(std::move(recovered.client)),
+      executor_(std::move(recovered.executor)),
+      regions_(std::move(recovered.regions)),
+      answered_(true),
+      executor_pid_(executor_->pid()),
+      vendor_(executor_->vendor()),
+      executor_torch_(executor_->torch_version()),
+      devices_(recovered.stored.devices().begin(), recovered.stored.devices().end()) {
+  executor_->set_owner(this);
+  machine_.advance(SessionState::kAttaching);
+  machine_.advance(SessionState::kRunning);
+  client_watch_ = loop_.watch(client_.get(), EPOLLIN, [this](uint32_t) {
+    client_watch_.cancel();
+    client_gone(kClientExited);
+  });
+}
+
+v1::StoredSession Session::stored() const {
+  v1::StoredSession stored;
+  stored.set_number(request_.number);
+  stored.set_lease(request_.lease);
+  stored.set_executor(executor_->id());
+  stored.set_unit(executor_->unit());
+  const auto store = [](pid_t pid, v1::StoredProcess& process) {
+    const auto identity = Identify(pid);
+    if (!identity) return;
+    process.set_pid(identity->pid);
+    process.set_start_time(identity->start_time);
+  };
+  store(executor_pid_, *stored.mutable_executor_process());
+  store(peer_.pid, *stored.mutable_client_process());
+  stored.set_uid(peer_.uid);
+  stored.set_gid(peer_.gid);
+  stored.mutable_device_set()->Add(request_.device_set.begin(), request_.device_set.end());
+  stored.mutable_devices()->Add(devices_.begin(), devices_.end());
+  stored.set_program(request_.program);
+  stored.set_client_torch(request_.client_torch);
+  stored.set_started(started_);
+  stored.set_started_monotonic(started_monotonic_);
+  return stored;
+}
+
+bool Session::client_exited() const { return HasExited(connection_ ? connection_->pidfd() : client_.get()); }
 
 void Session::start(ExecutorPool& pool) {
   connection_->watch(loop_, [this](const char* what) { client_gone(what); });
@@ -84,6 +150,7 @@ absl::Status Session::assign() {
   assignment.descriptors[kChannelArena] = fds_.arena.get();
   assignment.descriptors[kChannelLiveness] = liveness->second.get();
   assignment.descriptors[kChannelClient] = connection_->pidfd();
+  observer_.session_assigning(*this);
   return ToStatus(executor_->assign(assignment));
 }
 
@@ -148,7 +215,7 @@ void Session::client_gone(const char* what) {
     cause_ = what;
     return finish(SessionState::kEnded);
   }
-  const bool exited = what == kClientExited || HasExited(connection_->pidfd());
+  const bool exited = what == kClientExited || client_exited();
   if (state() != SessionState::kDraining) {
     drain(exited ? kClientExited : what, what, exited ? Clock::duration(kGoneGrace) : Clock::duration(kClosedGrace));
   } else if (exited) {
@@ -181,8 +248,9 @@ void Session::executor_ending(ExecutorProcess&, const std::string& cause) {
 }
 
 void Session::executor_exited(ExecutorProcess&, const ExitStatus& status) {
-  const bool lost = state() != SessionState::kDraining &&
-                    (!status.clean() || !regions_ || regions_->executor_state() != ExecutorState::kEnded);
+  const bool in_order =
+      (status.clean() || !status.known) && regions_ && regions_->executor_state() == ExecutorState::kEnded;
+  const bool lost = state() != SessionState::kDraining && !in_order;
   if (lost) cause_ = Cat("executor ", status.describe(), cause_.empty() ? "" : "; ", cause_);
   if (!answered_) {
     const std::string output = executor_->last_output();
@@ -196,11 +264,13 @@ void Session::executor_exited(ExecutorProcess&, const ExitStatus& status) {
 void Session::finish(SessionState to) {
   if (regions_) last_figures_ = regions_->figures(started_monotonic_, static_cast<uint32_t>(devices_.size()));
   // A process that ends closes its connection a moment before its pidfd tells.
-  if (cause_ == kClientClosed && connection_ && HasExited(connection_->pidfd())) cause_ = kClientExited;
+  if (cause_ == kClientClosed && connection_ && client_exited()) cause_ = kClientExited;
   ended_ = UnixSeconds();
   deadline_.cancel();
   ticket_ = {};
   connection_.reset();
+  client_watch_.cancel();
+  client_.reset();
   regions_.reset();
   fds_ = {};
   client_liveness_.reset();

@@ -9,6 +9,7 @@
 
 #include "server/daemon/clients/connection.h"
 #include "server/daemon/executors/pool.h"
+#include "server/daemon/sessions/recovery.h"
 #include "server/daemon/sessions/regions.h"
 #include "server/daemon/sessions/state.h"
 
@@ -21,6 +22,8 @@ class SessionObserver {
  public:
   virtual ~SessionObserver() = default;
   virtual void session_changed(Session& session) = 0;
+  // An executor is about to be given the session: from now on it may outlive flagosd.
+  virtual void session_assigning(Session& session) = 0;
   // FAULTED or ENDED, and everything that it held is given back. The object stays, to be looked at.
   virtual void session_over(Session& session) = 0;
 };
@@ -47,6 +50,9 @@ class Session final : public ExecutorOwner {
   Session(EventLoop& loop, const Config& config, SessionRequest request, ClientConnection connection,
           SessionObserver& observer);
 
+  // One that an earlier flagosd began: RUNNING.
+  Session(EventLoop& loop, const Config& config, RecoveredSession recovered, SessionObserver& observer);
+
   // Queues for an executor; answers the client when there is one, or none can be had.
   void start(ExecutorPool& pool);
   // Ends it for this reason, which the client is told: asks the executor, and kills it after `grace`.
@@ -57,6 +63,9 @@ class Session final : public ExecutorOwner {
   void let_go();
   // Not over, and not let go.
   bool must_end() const { return !over() && !let_go_; }
+
+  // What another flagosd needs to go on with it. REQUIRES an executor.
+  v1::StoredSession stored() const;
 
   uint64_t number() const { return request_.number; }
   const std::string& id() const { return id_; }
@@ -92,6 +101,7 @@ class Session final : public ExecutorOwner {
   void tell_client(const Error& error);
   void open_to_client();
   void client_gone(const char* what);
+  bool client_exited() const;
   void drain(const std::string& cause, const std::string& reason, Clock::duration grace);
   void finish(SessionState state);
   void advance(SessionState state);
@@ -108,6 +118,8 @@ class Session final : public ExecutorOwner {
 
   SessionStateMachine machine_;
   std::optional<ClientConnection> connection_;
+  UniqueFd client_;  // pidfd, where there is no connection: it was an earlier flagosd's
+  Watch client_watch_;
   ExecutorPool::Ticket ticket_;
   std::unique_ptr<ExecutorProcess> executor_;
   std::optional<SessionRegions> regions_;

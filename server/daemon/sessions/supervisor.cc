@@ -46,16 +46,63 @@ bool Caller::may_end(uid_t owner) const { return uid == owner || may_configure()
 
 bool Caller::may_configure() const { return uid == 0 || uid == ::geteuid(); }
 
-Supervisor::Supervisor(EventLoop& loop, const Config& config)
+Supervisor::Supervisor(EventLoop& loop, const Config& config, StateStore* store)
     : loop_(loop),
       config_(config),
+      store_(store),
       devices_(config.devices.include),
       pool_(loop, config,
             {.ready = [this](const ExecutorProcess& e) { devices_.update(e.device_set(), e.vendor(), e.devices()); },
              .failed = [this](const DeviceSet&, const absl::Status& status) { devices_.fail(status); }}),
       telemetry_(loop, config),
       leases_(loop) {
-  leases_.on_end([this](const Lease& lease) { pool_.drop(lease.devices); });
+  leases_.on_end([this](const Lease& lease) {
+    pool_.drop(lease.devices);
+    if (store_ != nullptr) store_->remove_lease(lease.id);
+  });
+}
+
+void Supervisor::recover(int socket) {
+  const v1::StoredCounters counters = store_->counters();
+  next_session_ = std::max<uint64_t>(next_session_, counters.next_session());
+  leases_.skip_to(counters.next_lease());
+  restarts_ = counters.boot_id().empty() ? 0 : counters.restarts() + 1;
+  for (const v1::StoredLease& stored : store_->leases()) pool_.keep(leases_.restore(stored).devices);
+  recovery_ = std::make_unique<Recovery>(loop_, pool_.spawner(), *store_,
+                                         [this](RecoveredSession session) { adopt(std::move(session)); });
+  recovery_->start(socket);
+  next_session_ = std::max(next_session_, recovery_->last_session() + 1);
+  pool_.skip_to(recovery_->last_executor());
+  store_counters();
+}
+
+void Supervisor::store_counters() {
+  if (store_ == nullptr) return;
+  v1::StoredCounters counters;
+  counters.set_next_session(next_session_);
+  counters.set_next_lease(leases_.next());
+  counters.set_restarts(restarts_);
+  store_->put(std::move(counters));
+}
+
+void Supervisor::adopt(RecoveredSession recovered) {
+  const uint64_t number = recovered.stored.number();
+  const std::string lease_id = recovered.stored.lease();
+  Lease* lease = leases_.find(lease_id);
+  if (lease == nullptr) lease = &leases_.restore_own(lease_id, recovered.stored.uid());
+  leases_.add_session(*lease, number);
+  auto session = std::make_unique<Session>(loop_, config_, std::move(recovered), *this);
+  Session& adopted = *session;
+  sessions_.emplace(number, std::move(session));
+  ++sessions_readopted_;
+  log::Info("session goes on with this flagosd",
+            {{"session", adopted.id()}, {"lease", lease_id}, {"executor_pid", adopted.executor_pid()}});
+  session_changed(adopted);
+  if (!tick_) tick_ = loop_.after(kTick, [this] { tick(); });
+}
+
+void Supervisor::session_assigning(Session& session) {
+  if (store_ != nullptr) store_->put(session.stored());
 }
 
 void Supervisor::start() {
@@ -179,6 +226,7 @@ bool Supervisor::open_session(const AttachRequest& request, const AttachTerms& t
   if (stopping_) return Refuse(connection, absl::UnavailableError(kStopping));
 
   const uint64_t number = next_session_++;
+  ++sessions_begun_;
   if (*lease == nullptr) *lease = &leases_.open_own(uid);
   leases_.add_session(**lease, number);
   auto session = std::make_unique<Session>(loop_, config_,
@@ -191,6 +239,7 @@ bool Supervisor::open_session(const AttachRequest& request, const AttachTerms& t
                                            std::move(connection), *this);
   Session& opened = *session;
   sessions_.emplace(number, std::move(session));
+  store_counters();
   // Embedded, there is one session: no other executor is worth its memory.
   if (config_.embedded) pool_.drop(devices_.default_set());
   opened.start(pool_);
@@ -217,6 +266,8 @@ absl::StatusOr<const Lease*> Supervisor::open_lease(const Caller& caller, const 
   auto lease = leases_.open(Printable(name), caller.uid, *std::move(set), Seconds(ttl));
   if (!lease.ok()) return lease.status();
   pool_.keep((*lease)->devices);
+  if (store_ != nullptr) store_->put(LeaseTable::Store(**lease));
+  store_counters();
   log::Info("lease opened", {{"lease", (*lease)->id}, {"name", (*lease)->name}, {"uid", caller.uid}});
   return *lease;
 }
@@ -292,6 +343,7 @@ void Supervisor::session_changed(Session& session) { tell(session, false); }
 void Supervisor::session_over(Session& session) {
   const uint64_t number = session.number();
   if (session.state() == SessionState::kFaulted) ++sessions_lost_;
+  if (store_ != nullptr) store_->remove_session(number);
   leases_.remove_session(session.lease(), number);
   tell(session, true);
   const auto [begin, end] = kills_.equal_range(number);

@@ -15,7 +15,9 @@
 #include "server/daemon/executors/device_table.h"
 #include "server/daemon/executors/pool.h"
 #include "server/daemon/sessions/lease.h"
+#include "server/daemon/sessions/recovery.h"
 #include "server/daemon/sessions/session.h"
+#include "server/daemon/state/store.h"
 #include "server/daemon/telemetry/telemetry.h"
 
 namespace flagos::daemon {
@@ -34,10 +36,14 @@ class Supervisor final : public SessionObserver {
  public:
   using SessionListener = std::function<void(const Session& session, bool over)>;
 
-  Supervisor(EventLoop& loop, const Config& config);
+  // `store`: where sessions and leases are kept for the flagosd that follows; nullptr: nowhere.
+  Supervisor(EventLoop& loop, const Config& config, StateStore* store = nullptr);
 
   // Starts the first executors, from which the devices become known, and what watches devices.
   void start();
+  // Takes over what an earlier flagosd left in the store. Its executors come to `socket`, which listens and stays its
+  // owner's. Before start().
+  void recover(int socket);
 
   // Follows a configuration that has changed in place.
   void config_changed();
@@ -76,8 +82,13 @@ class Supervisor final : public SessionObserver {
   // Sessions that are not over.
   size_t live_sessions() const;
   // Ever: those that were opened, and those whose executor died.
-  uint64_t sessions_started() const { return next_session_ - 1; }
+  uint64_t sessions_started() const { return sessions_begun_; }
   uint64_t sessions_lost() const { return sessions_lost_; }
+  // Of an earlier flagosd: those that go on here, and those whose executors have not come yet.
+  uint64_t sessions_readopted() const { return sessions_readopted_; }
+  size_t sessions_awaited() const { return recovery_ ? recovery_->awaited() : 0; }
+  // How many flagosd there were before this one, since the state folder was empty.
+  uint64_t restarts() const { return restarts_; }
 
   enum class Stop {
     kLetGo,  // running sessions go on with their executors
@@ -87,6 +98,7 @@ class Supervisor final : public SessionObserver {
   void stop(Stop how, std::function<void()> done);
 
   void session_changed(Session& session) override;
+  void session_assigning(Session& session) override;
   void session_over(Session& session) override;
 
  private:
@@ -109,6 +121,8 @@ class Supervisor final : public SessionObserver {
   absl::StatusOr<Lease*> lease_for(const AttachRequest& request, uid_t uid);
   absl::Status check_session_limit(uid_t uid) const;
   absl::Status check_lease_limit(uid_t uid) const;
+  void adopt(RecoveredSession recovered);
+  void store_counters();
   void tell(const Session& session, bool over);
   void tick();
   void forget(uint64_t number);
@@ -118,10 +132,12 @@ class Supervisor final : public SessionObserver {
 
   EventLoop& loop_;
   const Config& config_;
+  StateStore* const store_;
   DeviceTable devices_;
   ExecutorPool pool_;
   Telemetry telemetry_;
   LeaseTable leases_;
+  std::unique_ptr<Recovery> recovery_;
   std::list<Held> held_;
   bool awaits_devices_ = false;  // serve_held() will be called
   std::map<uint64_t, std::unique_ptr<Session>> sessions_;
@@ -130,6 +146,9 @@ class Supervisor final : public SessionObserver {
   std::multimap<uint64_t, KillDone> kills_;  // who waits for the end of a session
   uint64_t next_session_ = 1;
   uint64_t sessions_lost_ = 0;
+  uint64_t sessions_readopted_ = 0;
+  uint64_t sessions_begun_ = 0;
+  uint64_t restarts_ = 0;
   uint64_t next_listener_ = 1;
   Watch tick_;
   bool stopping_ = false;

@@ -11,7 +11,7 @@ PYTHON_BIN := .venv/bin/python
 # Progress as "[12/340 3.5s] what": how much is done and how long it has taken.
 export NINJA_STATUS = [%f/%t %es] 
 
-.PHONY: help setup configure build demo test test-versions conformance cuda bench lint format wheel package clean distclean
+.PHONY: help setup configure build demo test test-versions test-node conformance cuda bench lint format wheel package clean distclean
 
 help: ## list these commands
 	@echo "flagosd, the device server for PyTorch. Commands:"
@@ -64,6 +64,9 @@ wheel: setup ## build the wheel that `pip install .` installs, into dist/
 
 package: build ## pack the service as a Debian package, dist/flagos_VERSION_ARCH.deb (with the vendor cuda where `make cuda` built it)
 	@scripts/package.sh
+
+test-node: package ## test the packaged service in a Debian that systemd-nspawn boots (as root)
+	@root=$$(tests/node/root.sh); tests/node/package.sh dist/flagos_*.deb "$$root"; tests/node/run.sh dist/flagos_*.deb "$$root"
 
 clean: ## remove what was built; .venv stays
 	rm -rf build build-wheel dist python/flagos/native

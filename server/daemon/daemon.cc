@@ -26,6 +26,7 @@ constexpr auto kStartSlack = std::chrono::seconds(10);
 Daemon::~Daemon() {
   // What runs on the loop refers to the parts: it goes while they are there.
   signal_watch_.cancel();
+  watchdog_.cancel();
   acceptor_.reset();
   metrics_.reset();
   control_.reset();
@@ -180,6 +181,14 @@ absl::Status Daemon::start_embedded() {
   return absl::OkStatus();
 }
 
+// From the loop: where it hangs, the service manager starts flagosd anew.
+void Daemon::feed_watchdog() {
+  const auto interval = WatchdogInterval();
+  if (config_.embedded || interval.count() <= 0) return;
+  NotifyServiceManager("WATCHDOG=1");
+  watchdog_ = loop_->after(interval, [this] { feed_watchdog(); });
+}
+
 void Daemon::await_devices() {
   // The start of the first executor has a limit of its own, which may be longer than the service manager's patience.
   const auto limit = std::chrono::duration_cast<std::chrono::microseconds>(config_.pool.start_timeout + kStartSlack);
@@ -209,6 +218,7 @@ int Daemon::run() {
     log::Error("flagosd cannot start", {{"error", MessageOf(status)}});
     return absl::IsAlreadyExists(status) ? kExitRefused : kExitFailure;
   }
+  feed_watchdog();
   await_devices();
   loop_->run();
   log::Info("flagosd ends");

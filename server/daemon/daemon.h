@@ -40,6 +40,7 @@ class Daemon {
   absl::Status start_embedded();
   absl::Status recover();
   absl::Status watch_signals();
+  void feed_watchdog();
   void await_devices();
   void announce();
   void handle_signal();
@@ -58,7 +59,7 @@ class Daemon {
   std::unique_ptr<MetricsPublisher> metrics_;
   std::unique_ptr<Acceptor> acceptor_;
   UniqueFd signals_;
-  Watch signal_watch_;
+  Watch signal_watch_, watchdog_;
   bool ends_with_terminal_ = false;
   bool stopping_ = false;
 };

@@ -43,6 +43,13 @@ void NotifyReloading() {
   NotifyServiceManager(Cat("RELOADING=1\nMONOTONIC_USEC=", int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1000));
 }
 
+std::chrono::microseconds WatchdogInterval() {
+  const char* const limit = std::getenv("WATCHDOG_USEC");
+  const char* const pid = std::getenv("WATCHDOG_PID");
+  if (limit == nullptr || (pid != nullptr && std::strtol(pid, nullptr, 10) != ::getpid())) return {};
+  return std::chrono::microseconds(std::strtoll(limit, nullptr, 10) / 2);
+}
+
 std::vector<PassedSocket> TakePassedSockets() {
   std::vector<PassedSocket> sockets;
   const char* const pid = std::getenv("LISTEN_PID");

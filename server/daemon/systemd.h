@@ -3,6 +3,7 @@
 // nothing links libsystemd.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,9 @@ void NotifyServiceManager(std::string_view state);
 
 // "RELOADING=1" with the time that Type=notify-reload asks for; "READY=1" ends it, whether the reload succeeded or not.
 void NotifyReloading();
+
+// How often the service manager wants "WATCHDOG=1" (WATCHDOG_USEC, WATCHDOG_PID), half of its patience; zero: not at all.
+std::chrono::microseconds WatchdogInterval();
 
 // A listening socket that a .socket unit passed, with its FileDescriptorName.
 struct PassedSocket {

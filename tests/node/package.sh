@@ -27,10 +27,10 @@ inside dpkg -i /flagos.deb
 inside flagosd --version
 inside flagosd --check-config --config /etc/flagos/flagosd.toml
 inside flagosctl runtime list
-inside id flagos >/dev/null
+inside getent group flagos
 expect -L /etc/systemd/system/sockets.target.wants/flagosd.socket
 [ "$(stat -c '%U %a' "$node/var/lib/flagos/runtimes")" = "root 755" ] || die "the folder of the runtimes is not root's"
-inside systemd-analyze --man=no verify flagosd.service flagosd.socket 2>"$scratch/verify" || die "units: $(cat "$scratch/verify")"
+inside systemd-analyze --man=no verify flagosd.service flagosd.socket flagosd-executors.socket flagos-sessions.slice 2>"$scratch/verify" || die "units: $(cat "$scratch/verify")"
 ! grep -i flagos "$scratch/verify" || die "systemd-analyze verify complains"
 inside bash -c 'source /usr/share/bash-completion/completions/flagosctl; COMP_WORDS=(flagosctl runtime ""); COMP_CWORD=2
   _flagosctl flagosctl ""; [[ " ${COMPREPLY[*]} " == *" install "* ]]' || die "bash completion"
@@ -58,7 +58,7 @@ ExecStartPost=/bin/systemctl poweroff
 WantedBy=multi-user.target
 UNIT
   inside systemctl enable trial.service 2>/dev/null
-  timeout 120 systemd-nspawn -q -D "$node" --boot --register=no --keep-unit </dev/null >"$scratch/boot" 2>&1 || true
+  SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 timeout 120 systemd-nspawn -q -D "$node" --boot --register=no --keep-unit </dev/null >"$scratch/boot" 2>&1 || true
   [ -f "$node/trial" ] || die "it did not boot: $(tail -5 "$scratch/boot")"
   cat "$node/trial"
   [ "$(grep -cx active "$node/trial")" = 3 ] || die "flagosd is not active"

@@ -18,7 +18,8 @@ void NotifyServiceManager(std::string_view state);
 // "RELOADING=1" with the time that Type=notify-reload asks for; "READY=1" ends it, whether the reload succeeded or not.
 void NotifyReloading();
 
-// How often the service manager wants "WATCHDOG=1" (WATCHDOG_USEC, WATCHDOG_PID), half of its patience; zero: not at all.
+// How often the service manager wants "WATCHDOG=1" (WATCHDOG_USEC, WATCHDOG_PID), half of its patience; zero: not at
+// all.
 std::chrono::microseconds WatchdogInterval();
 
 // A listening socket that a .socket unit passed, with its FileDescriptorName.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <fstream>
 #include <string_view>
 
 #include "proto/wire/types.h"
@@ -44,11 +45,22 @@ Error ReadAddress(Endpoint& endpoint) {
                      " where there is one, else a private one), unix:///path/of/flagosd.sock, embedded");
 }
 
+// The folder that a container has mounted holds the socket and the token of its lease.
+std::string TokenBeside(const Endpoint& endpoint, std::string& file) {
+  std::string token;
+  if (endpoint.kind != Endpoint::Kind::kUnix) return token;
+  file = endpoint.path.substr(0, endpoint.path.rfind('/') + 1) + "token";
+  std::ifstream in(file);
+  std::getline(in, token);
+  return token;
+}
+
 Error ReadToken(Endpoint& endpoint) {
-  const std::string_view value = Variable("FLAGOS_TOKEN");
+  std::string name = "FLAGOS_TOKEN", value(Variable("FLAGOS_TOKEN"));
+  if (value.empty()) value = TokenBeside(endpoint, name);
   if (value.empty()) return Error::Ok();
   const auto refused = [&] {
-    return Refused("FLAGOS_TOKEN", value.substr(0, 4), "accepted are the 64 hexadecimal digits of a lease's token");
+    return Refused(name.c_str(), value.substr(0, 4), "accepted are the 64 hexadecimal digits of a lease's token");
   };
   if (value.size() != 2 * endpoint.token.size()) return refused();
   for (size_t i = 0; i < endpoint.token.size(); ++i) {

@@ -18,7 +18,7 @@ struct Endpoint {
   std::string path;                 // kUnix: of flagosd's socket
   uint32_t devices = 1;             // kEmbedded: how many to present (FLAGOS_DEVICES)
   std::string vendor;               // kEmbedded: FLAGOS_VENDOR, "cpu" if unset
-  std::array<uint8_t, 32> token{};  // FLAGOS_TOKEN, a lease opened before; zeros if unset
+  std::array<uint8_t, 32> token{};  // of a lease opened before; zeros: none
 
   // As a user would write it.
   std::string text() const { return kind == Kind::kUnix ? "unix://" + path : "embedded"; }
@@ -26,7 +26,7 @@ struct Endpoint {
 
 // Reads the environment:
 //   FLAGOS_ENDPOINT  unset or empty: the system socket where it exists, else embedded; unix:///path; embedded
-//   FLAGOS_TOKEN     64 hexadecimal digits
+//   FLAGOS_TOKEN     64 hexadecimal digits; unset: what the file `token` beside the socket holds, if there is one
 //   FLAGOS_DEVICES   1 to kMaxDevices; FLAGOS_VENDOR a name of letters, digits, '_' and '-'; both embedded only
 // Anything else is a kValue error that lists what is accepted.
 Result<Endpoint> ReadEndpoint();

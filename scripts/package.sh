@@ -27,7 +27,8 @@ ln -s ../lib/flagos/bin/flagosctl ../lib/flagos/bin/flagosd "$root/usr/bin/"
 
 install -D -m 644 deploy/flagosd.toml "$root/etc/flagos/flagosd.toml"
 # The units give flagosd a state folder, and a bus to start executors over.
-sed -i -e 's|^#state = .*|state = "/run/flagosd"|' -e 's|^spawner = .*|spawner = "systemd"|' "$root/etc/flagos/flagosd.toml"
+sed -i -e 's|^#state = .*|state = "/run/flagosd"|' -e 's|^spawner = .*|spawner = "systemd"|' \
+  -e 's|^#folder = |folder = |' -e 's|^#cdi = |cdi = |' "$root/etc/flagos/flagosd.toml"
 mkdir -p "$root/etc/flagos/conf.d"
 install -D -m 644 -t "$root/lib/systemd/system" deploy/systemd/*
 install -D -m 644 deploy/debian/flagos.sysusers "$root/usr/lib/sysusers.d/flagos.conf"

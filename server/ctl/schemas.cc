@@ -105,7 +105,8 @@ const Schema& SessionEventSchema() {
 }
 
 const Schema& LeaseSchema() {
-  static const Schema schema = {.kind = "Lease", .fields = {}, .columns = {{"LEASE", {"lease"}}, {"TOKEN", {"token"}}}};
+  static const Schema schema = {
+      .kind = "Lease", .fields = {}, .columns = {{"LEASE", {"lease"}}, {"TOKEN", {"token"}}, {"FOLDER", {"folder"}}}};
   return schema;
 }
 

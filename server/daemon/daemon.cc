@@ -18,8 +18,14 @@
 namespace flagos::daemon {
 namespace {
 
-constexpr std::string_view kExecutorsSocket = "executors";  // FileDescriptorName of its .socket unit
+// FileDescriptorName of .socket units; any other name is the clients'.
+constexpr std::string_view kExecutorsSocket = "executors";
+constexpr std::string_view kContainersSocket = "containers";
 constexpr auto kStartSlack = std::chrono::seconds(10);
+
+bool IsOfClients(const PassedSocket& socket) {
+  return socket.name != kExecutorsSocket && socket.name != kContainersSocket;
+}
 
 }  // namespace
 
@@ -111,7 +117,7 @@ absl::Status Daemon::start() {
 absl::Status Daemon::start_service() {
   passed_sockets_ = TakePassedSockets();
   const bool passed = std::any_of(passed_sockets_.begin(), passed_sockets_.end(),
-                                  [](const PassedSocket& socket) { return socket.name != kExecutorsSocket; });
+                                  [](const PassedSocket& socket) { return IsOfClients(socket); });
   if (!passed) {
     auto file = SocketFile::Create(config_.daemon.listen);
     if (!file.ok()) return file.status();
@@ -121,7 +127,13 @@ absl::Status Daemon::start_service() {
   if (!state.ok()) return state.status();
   state_ = *std::move(state);
   supervisor_ = std::make_unique<Supervisor>(*loop_, config_, state_.get());
-  FLAGOS_RETURN_IF_ERROR(recover());
+  const auto containers =
+      open_socket(kContainersSocket, Allocations::SocketOf(ContainersFolder(config_)), containers_file_);
+  if (!containers.ok()) return containers.status();
+  const auto executors = open_socket(kExecutorsSocket, ExecutorSocket(config_), executors_file_);
+  if (!executors.ok()) return executors.status();
+  // Before anybody can attach: a number that a running session has is not given out again.
+  supervisor_->recover(*executors);
   reload_.on_change([this] { supervisor_->config_changed(); });
   auto control = ControlServer::Start(*loop_, *supervisor_, reload_);
   if (!control.ok()) return control.status();
@@ -138,26 +150,26 @@ absl::Status Daemon::start_service() {
   if (socket_file_) acceptor_->listen(socket_file_->fd());
   for (const PassedSocket& socket : passed_sockets_) {
     FLAGOS_RETURN_IF_ERROR(SetNonBlocking(socket.fd.get()));
-    if (socket.name != kExecutorsSocket) acceptor_->listen(socket.fd.get());
+    if (IsOfClients(socket)) acceptor_->listen(socket.fd.get());
   }
+  acceptor_->listen(*containers, Door::kContainer);
   supervisor_->start();
   return absl::OkStatus();
 }
 
-// Before anybody can attach: a number that a running session has is not given out again.
-absl::Status Daemon::recover() {
+absl::StatusOr<int> Daemon::open_socket(std::string_view name, const std::string& path,
+                                        std::unique_ptr<SocketFile>& file) {
   for (const PassedSocket& socket : passed_sockets_) {
-    if (socket.name != kExecutorsSocket) continue;
+    if (socket.name != name) continue;
     FLAGOS_RETURN_IF_ERROR(SetNonBlocking(socket.fd.get()));
-    supervisor_->recover(socket.fd.get());
-    return absl::OkStatus();
+    return socket.fd.get();
   }
-  // Open to every user in a folder that is not: an executor may be one of its own.
-  auto file = SocketFile::Create(ExecutorSocket(config_), 0666);
-  if (!file.ok()) return file.status();
-  executors_file_ = *std::move(file);
-  supervisor_->recover(executors_file_->fd());
-  return absl::OkStatus();
+  // Open to every user: executors may be users of their own, those in containers always are. What is behind them
+  // checks.
+  auto made = SocketFile::Create(path, 0666);
+  if (!made.ok()) return made.status();
+  file = *std::move(made);
+  return file->fd();
 }
 
 absl::Status Daemon::start_embedded() {

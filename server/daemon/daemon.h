@@ -38,7 +38,8 @@ class Daemon {
   absl::Status start();
   absl::Status start_service();
   absl::Status start_embedded();
-  absl::Status recover();
+  // The socket that a .socket unit passed under this name, else a new one of mode 0666, which `file` keeps.
+  absl::StatusOr<int> open_socket(std::string_view name, const std::string& path, std::unique_ptr<SocketFile>& file);
   absl::Status watch_signals();
   void feed_watchdog();
   void await_devices();
@@ -52,7 +53,7 @@ class Daemon {
   ConfigReload reload_;
   std::unique_ptr<EventLoop> loop_;
   std::unique_ptr<StateStore> state_;
-  std::unique_ptr<SocketFile> socket_file_, executors_file_;
+  std::unique_ptr<SocketFile> socket_file_, executors_file_, containers_file_;
   std::vector<PassedSocket> passed_sockets_;
   std::unique_ptr<Supervisor> supervisor_;
   std::unique_ptr<ControlServer> control_;

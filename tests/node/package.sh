@@ -30,7 +30,7 @@ inside flagosctl runtime list
 inside getent group flagos
 expect -L /etc/systemd/system/sockets.target.wants/flagosd.socket
 [ "$(stat -c '%U %a' "$node/var/lib/flagos/runtimes")" = "root 755" ] || die "the folder of the runtimes is not root's"
-inside systemd-analyze --man=no verify flagosd.service flagosd.socket flagosd-executors.socket flagos-sessions.slice 2>"$scratch/verify" || die "units: $(cat "$scratch/verify")"
+inside systemd-analyze --man=no verify flagosd.service flagosd.socket flagosd-executors.socket flagosd-containers.socket flagos-sessions.slice 2>"$scratch/verify" || die "units: $(cat "$scratch/verify")"
 ! grep -i flagos "$scratch/verify" || die "systemd-analyze verify complains"
 inside bash -c 'source /usr/share/bash-completion/completions/flagosctl; COMP_WORDS=(flagosctl runtime ""); COMP_CWORD=2
   _flagosctl flagosctl ""; [[ " ${COMPREPLY[*]} " == *" install "* ]]' || die "bash completion"

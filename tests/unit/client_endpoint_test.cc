@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 
 namespace flagos::client {
 namespace {
@@ -35,6 +36,26 @@ TEST_F(EndpointTest, Unix) {
   EXPECT_EQ(endpoint.value().kind, Endpoint::Kind::kUnix);
   EXPECT_EQ(endpoint.value().path, "/tmp/some/flagosd.sock");
   EXPECT_EQ(endpoint.value().text(), "unix:///tmp/some/flagosd.sock");
+}
+
+TEST_F(EndpointTest, TheTokenOfAMountedFolderLiesBesideItsSocket) {
+  const std::string file = std::string(::testing::TempDir()) + "token";
+  std::ofstream(file) << std::string(62, '0') + "2a\n";
+  Set("FLAGOS_ENDPOINT", "unix://" + std::string(::testing::TempDir()) + "flagosd.sock");
+  auto endpoint = ReadEndpoint();
+  ASSERT_TRUE(endpoint.ok());
+  EXPECT_EQ(endpoint.value().token[31], 0x2a);
+  Set("FLAGOS_TOKEN", std::string(62, '0') + "07");
+  endpoint = ReadEndpoint();
+  ASSERT_TRUE(endpoint.ok());
+  EXPECT_EQ(endpoint.value().token[31], 0x07) << "the environment comes first";
+  ::unsetenv("FLAGOS_TOKEN");
+  std::ofstream(file) << "nonsense\n";
+  endpoint = ReadEndpoint();
+  ASSERT_FALSE(endpoint.ok());
+  EXPECT_THAT(endpoint.error().message, HasSubstr(file));
+  ::unlink(file.c_str());
+  EXPECT_TRUE(ReadEndpoint().ok());
 }
 
 TEST_F(EndpointTest, Embedded) {

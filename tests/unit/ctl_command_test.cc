@@ -81,6 +81,7 @@ class FixedControl final : public v1::Control::Service {
     lease = *request;
     response->set_lease("l7");
     response->set_token(std::string(64, 'a'));
+    response->set_folder("/run/flagos/containers/l7/mount");
     return Status::OK;
   }
   Status CloseLease(ServerContext*, const v1::CloseLeaseRequest* request, v1::CloseLeaseResponse* response) override {
@@ -203,7 +204,7 @@ TEST_F(Command, WatchPrintsALineAnEvent) {
 
 TEST_F(Command, LeasesAreOpenedAndClosed) {
   EXPECT_EQ(run({"lease", "open", "--devices", "0,1", "--ttl", "10m", "--name", "night"}), 0) << err;
-  EXPECT_EQ(out, "lease  l7\ntoken  " + std::string(64, 'a') + "\n");
+  EXPECT_EQ(out, "lease   l7\ntoken   " + std::string(64, 'a') + "\nfolder  /run/flagos/containers/l7/mount\n");
   EXPECT_EQ(control.lease.devices_size(), 2);
   EXPECT_EQ(control.lease.ttl(), 600);
   EXPECT_EQ(run({"lease", "close", "l7"}), 0);

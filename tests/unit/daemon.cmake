@@ -11,6 +11,7 @@ flagos_add_test(NAME daemon_parts_test
     daemon_accept_test.cc
     daemon_config_keys_test.cc
     daemon_config_test.cc
+    daemon_containers_test.cc
     daemon_lease_test.cc
     daemon_loop_test.cc
     daemon_metrics_test.cc

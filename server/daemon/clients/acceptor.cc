@@ -25,8 +25,10 @@ Error Busy(const char* whose) {
 
 }  // namespace
 
-void Acceptor::listen(int socket) {
-  listeners_[socket] = loop_.watch(socket, EPOLLIN, [this, socket](uint32_t) { accept(socket); });
+void Acceptor::listen(int socket, Door door) {
+  Listener& listener = listeners_[socket];
+  listener.door = door;
+  listener.watch = loop_.watch(socket, EPOLLIN, [this, socket, door](uint32_t) { accept(socket, door); });
 }
 
 absl::Status Acceptor::add(UniqueFd socket) {
@@ -42,7 +44,7 @@ void Acceptor::stop() {
   pending_.clear();
 }
 
-void Acceptor::accept(int listener) {
+void Acceptor::accept(int listener, Door door) {
   for (int turn = 0; turn < kAcceptsPerEvent; ++turn) {
     UniqueFd socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) {
@@ -64,6 +66,7 @@ void Acceptor::accept(int listener) {
       continue;
     }
     const Place place = insert(std::move(socket), peer->uid);
+    place->door = door;
     place->deadline = loop_.after(kRequestDeadline, [this, place] {
       log::Debug("connection closed: it did not say what it wants in time", {{"uid", place->uid}});
       close(place);
@@ -83,10 +86,10 @@ const char* Acceptor::full_for(uid_t uid) const {
 void Acceptor::pause(int listener) {
   if (!told_full_) log::Error("the limit of open files is reached; connections wait", {{"open", CountOpenFiles()}});
   told_full_ = true;
-  listeners_[listener].cancel();
+  listeners_[listener].watch.cancel();
   resume_ = loop_.after(kPause, [this] {
-    for (const auto& [socket, watch] : listeners_) {
-      if (!watch) listen(socket);
+    for (const auto& [socket, paused] : listeners_) {
+      if (!paused.watch) listen(socket, paused.door);
     }
   });
 }
@@ -110,7 +113,7 @@ void Acceptor::receive(Place place) {
     char first = 0;
     const ssize_t got = ::recv(place->socket.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (got == 1 && first == kGrpcFirst && !place->attach_only) {
+    if (got == 1 && first == kGrpcFirst && !place->attach_only && place->door == Door::kHost) {
       place->watch.cancel();
       UniqueFd socket = std::move(place->socket);
       pending_.erase(place);
@@ -137,7 +140,7 @@ void Acceptor::handle_request(Place place) {
   auto terms = CheckAttachRequest(request);
   Error error = terms.error();
   if (error.ok()) {
-    auto connection = ClientConnection::From(std::move(place->socket));
+    auto connection = ClientConnection::From(std::move(place->socket), place->door);
     if (connection.ok()) {
       pending_.erase(place);
       return handlers_.attach(request, terms.value(), *std::move(connection));

@@ -34,7 +34,8 @@ class Acceptor {
   Acceptor(EventLoop& loop, Handlers handlers) : loop_(loop), handlers_(std::move(handlers)) {}
 
   // Accepts on a listening socket until stop(). The descriptor stays its owner's.
-  void listen(int socket);
+  // Those that come by Door::kContainer speak the attach protocol only.
+  void listen(int socket, Door door = Door::kHost);
   // One connection that was made elsewhere, speaks the attach protocol only, and may take its time.
   absl::Status add(UniqueFd socket);
   // Accepts nothing more and closes what has not asked yet.
@@ -45,13 +46,14 @@ class Acceptor {
     uid_t uid = 0;
     UniqueFd socket;
     bool attach_only = false;
+    Door door = Door::kHost;
     RecordReader reader{sizeof(AttachRequest)};
     bool reading = false;  // the first byte was an attach request's
     Watch watch, deadline;
   };
   using Place = std::list<Pending>::iterator;
 
-  void accept(int listener);
+  void accept(int listener, Door door);
   const char* full_for(uid_t uid) const;
   void pause(int listener);
   Place insert(UniqueFd socket, uid_t uid);
@@ -61,7 +63,11 @@ class Acceptor {
 
   EventLoop& loop_;
   const Handlers handlers_;
-  std::map<int, Watch> listeners_;
+  struct Listener {
+    Door door;
+    Watch watch;
+  };
+  std::map<int, Listener> listeners_;
   Watch resume_;
   bool told_full_ = false;  // the limit of open files was logged
   std::list<Pending> pending_;

@@ -10,13 +10,13 @@
 
 namespace flagos::daemon {
 
-absl::StatusOr<ClientConnection> ClientConnection::From(UniqueFd socket) {
+absl::StatusOr<ClientConnection> ClientConnection::From(UniqueFd socket, Door door) {
   FLAGOS_RETURN_IF_ERROR(SetNonBlocking(socket.get()));
   const auto peer = GetPeerCredentials(socket.get());
   if (!peer) return absl::PermissionDeniedError("the kernel does not say who connected; connect by a unix socket");
   auto pidfd = GetPeerPidfd(socket.get());
   if (!pidfd.ok()) return ToStatus(pidfd.error());
-  return ClientConnection(std::move(socket), std::move(pidfd).value(), *peer);
+  return ClientConnection(std::move(socket), std::move(pidfd).value(), *peer, door);
 }
 
 AttachReply MakeRefusal(const Error& error) {

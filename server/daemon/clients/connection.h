@@ -12,13 +12,20 @@
 
 namespace flagos::daemon {
 
+// Which socket a client came by.
+enum class Door {
+  kHost,       // the user decides
+  kContainer,  // the token decides, and the container that it is used in
+};
+
 // Loop thread only. Move only. The socket is non-blocking.
 class ClientConnection {
  public:
   // kUnavailable: the client has ended; kPermissionDenied: the kernel does not say who it is.
-  static absl::StatusOr<ClientConnection> From(UniqueFd socket);
+  static absl::StatusOr<ClientConnection> From(UniqueFd socket, Door door = Door::kHost);
 
   const PeerCredentials& peer() const { return peer_; }
+  Door door() const { return door_; }
   int socket() const { return socket_.get(); }
   int pidfd() const { return pidfd_.get(); }
 
@@ -33,12 +40,13 @@ class ClientConnection {
   void unwatch();
 
  private:
-  ClientConnection(UniqueFd socket, UniqueFd pidfd, PeerCredentials peer)
-      : socket_(std::move(socket)), pidfd_(std::move(pidfd)), peer_(peer) {}
+  ClientConnection(UniqueFd socket, UniqueFd pidfd, PeerCredentials peer, Door door)
+      : socket_(std::move(socket)), pidfd_(std::move(pidfd)), peer_(peer), door_(door) {}
 
   UniqueFd socket_;
   UniqueFd pidfd_;
   PeerCredentials peer_;
+  Door door_;
   Watch socket_watch_, pidfd_watch_;
 };
 

@@ -58,6 +58,11 @@ std::string ExecutorSocket(const Config& config) {
   return folder.empty() ? folder : folder + "/executors/flagosd.sock";
 }
 
+std::string ContainersFolder(const Config& config) {
+  if (config.embedded || !config.containers.folder.empty()) return config.embedded ? "" : config.containers.folder;
+  return StateFolder(config) + "/containers";
+}
+
 std::vector<std::string> Validate(const Config& config) {
   Mistakes mistakes(config);
   const SessionConfig& session = config.session;

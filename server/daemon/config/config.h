@@ -53,6 +53,11 @@ struct SessionConfig {
   uint32_t max_leases_per_user = 64;  // leases that were opened
 };
 
+struct ContainersConfig {
+  std::string folder;  // of the socket of containers and of a folder for each lease; empty: in the state folder
+  std::string cdi;     // file that tells container runtimes of leases; empty: none
+};
+
 struct MetricsConfig {
   std::string listen;            // address and port; empty: none
   std::string socket;            // path of a unix socket; empty: none
@@ -69,6 +74,7 @@ struct Config {
   DevicesConfig devices;
   PoolConfig pool;
   SessionConfig session;
+  ContainersConfig containers;
   MetricsConfig metrics;
   std::map<std::string, VendorConfig> vendors;
 
@@ -92,6 +98,9 @@ struct Config {
 std::string StateFolder(const Config& config);
 // Where executors find the flagosd that follows the one that started them; empty: they look for none.
 std::string ExecutorSocket(const Config& config);
+
+// [containers] folder, or what takes its place. Empty: embedded.
+std::string ContainersFolder(const Config& config);
 
 // What is wrong with the values as a whole, one text for each mistake, behind where the value was given.
 std::vector<std::string> Validate(const Config& config);

@@ -60,6 +60,7 @@ const std::vector<ConfigKey>& ConfigKeys() {
   constexpr auto kDevices = &Config::devices;
   constexpr auto kPool = &Config::pool;
   constexpr auto kSession = &Config::session;
+  constexpr auto kContainers = &Config::containers;
   constexpr auto kMetrics = &Config::metrics;
   constexpr auto kLog = &DaemonConfig::log;
   constexpr const char* kNewSessions = "for sessions that attach from then on";
@@ -87,6 +88,9 @@ const std::vector<ConfigKey>& ConfigKeys() {
       Key<kSession, &SessionConfig::max_per_user>("session", "max_per_user", Change::kHot, kNewSessions),
       Key<kSession, &SessionConfig::max_leases_per_user>("session", "max_leases_per_user", Change::kHot,
                                                          "for leases that are opened from then on"),
+      Key<kContainers, &ContainersConfig::folder>("containers", "folder", Change::kRestart,
+                                                  "containers have it mounted"),
+      Key<kContainers, &ContainersConfig::cdi>("containers", "cdi", Change::kRestart, "container runtimes read it"),
       Key<kMetrics, &MetricsConfig::listen>("metrics", "listen", Change::kRestart, "scrapers hold connections to it"),
       Key<kMetrics, &MetricsConfig::socket>("metrics", "socket", Change::kRestart, "scrapers hold connections to it"),
       Key<kMetrics, &MetricsConfig::max_series>("metrics", "max_series", Change::kHot),

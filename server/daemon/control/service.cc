@@ -109,6 +109,7 @@ ControlService::Reactor* ControlService::OpenLease(Context* context, const v1::O
       if (lease.ok()) {
         response->set_lease((*lease)->id);
         response->set_token(ToHex((*lease)->token));
+        response->set_folder(supervisor_.container_folder(**lease));
       }
       reactor->Finish(ToGrpc(lease.status()));
     });

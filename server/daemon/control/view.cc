@@ -34,7 +34,8 @@ void Show(const Session& session, v1::Session* to) {
   to->set_lease(session.lease());
   to->set_owner(UserName(session.uid()));
   to->set_uid(session.uid());
-  to->set_origin(Cat("host:", session.client_pid()));
+  to->set_origin(Cat(session.container().empty() ? "host:" : "container:", session.client_pid()));
+  to->set_container(session.container());
   to->set_client_pid(static_cast<uint32_t>(session.client_pid()));
   to->set_executor_pid(static_cast<uint32_t>(session.executor_pid()));
   for (const uint32_t device : session.devices()) to->add_devices(device);

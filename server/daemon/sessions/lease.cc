@@ -21,6 +21,12 @@ bool Equal(const Token& a, const Token& b) {
   return difference == 0;
 }
 
+absl::StatusOr<Lease*> Unexpired(Lease* lease) {
+  if (!lease->expired) return lease;
+  return absl::PermissionDeniedError(
+      Cat("the time of lease ", lease->id, " has passed; open another one (flagosctl lease open)"));
+}
+
 }  // namespace
 
 std::string ToHex(const Token& token) {
@@ -72,6 +78,7 @@ Lease& LeaseTable::restore(const v1::StoredLease& stored) {
   lease.devices.assign(stored.devices().begin(), stored.devices().end());
   std::copy_n(stored.token().begin(), std::min(stored.token().size(), lease.token.size()), lease.token.begin());
   lease.ends = stored.ends();
+  if (!stored.container().empty()) lease.container = Cgroup{stored.container(), stored.container_id()};
   const uint64_t now = BootNanoseconds();
   expire_after(lease, std::chrono::nanoseconds(lease.ends > now ? lease.ends - now : 0));
   return lease;
@@ -85,24 +92,53 @@ v1::StoredLease LeaseTable::Store(const Lease& lease) {
   stored.mutable_devices()->Add(lease.devices.begin(), lease.devices.end());
   stored.set_token(std::string(lease.token.begin(), lease.token.end()));
   stored.set_ends(lease.ends);
+  if (lease.container) {
+    stored.set_container(lease.container->path);
+    stored.set_container_id(lease.container->id);
+  }
   return stored;
 }
 
-absl::StatusOr<Lease*> LeaseTable::find(const Token& token, uid_t uid) {
+Lease* LeaseTable::find_token(const Token& token) {
   Lease* found = nullptr;
   for (auto& [id, lease] : leases_) {
     if (Equal(lease.token, token) && !Equal(lease.token, kNoToken)) found = &lease;
   }
+  return found;
+}
+
+absl::StatusOr<Lease*> LeaseTable::find(const Token& token, uid_t uid) {
+  Lease* const found = find_token(token);
   if (found == nullptr || (found->uid != uid && uid != 0)) {
     return absl::PermissionDeniedError(
         "the lease of FLAGOS_TOKEN has ended or is not yours; open another one "
         "(flagosctl lease open), or unset FLAGOS_TOKEN");
   }
-  if (found->expired) {
+  return Unexpired(found);
+}
+
+absl::StatusOr<Lease*> LeaseTable::find(const Token& token, const Cgroup& container) {
+  Lease* const found = find_token(token);
+  if (found == nullptr) {
     return absl::PermissionDeniedError(
-        Cat("the time of lease ", found->id, " has passed; open another one (flagosctl lease open)"));
+        "the lease of this container's token has ended, or there is no token; open a lease on the host "
+        "(flagosctl lease open) and mount its folder at /run/flagos");
   }
+  if (found->container && !IsWithin(container, *found->container)) {
+    return absl::PermissionDeniedError(
+        Cat("the token of lease ", found->id, " is another container's; open a lease for each container"));
+  }
+  if (const auto usable = Unexpired(found); !usable.ok()) return usable;
+  if (!found->container) found->container = container;
   return found;
+}
+
+std::vector<const Lease*> LeaseTable::opened() const {
+  std::vector<const Lease*> opened;
+  for (const auto& [id, lease] : leases_) {
+    if (!Equal(lease.token, kNoToken)) opened.push_back(&lease);
+  }
+  return opened;
 }
 
 Lease* LeaseTable::find(const std::string& id) {

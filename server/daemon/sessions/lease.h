@@ -10,11 +10,14 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "flagos/v1/state.pb.h"
+#include "server/daemon/containers/cgroup.h"
 #include "server/daemon/event_loop.h"
 #include "server/daemon/executors/spec.h"
 
@@ -30,9 +33,10 @@ struct Lease {
   uid_t uid = 0;
   DeviceSet devices;  // empty: all
   Token token = kNoToken;
-  std::set<uint64_t> sessions;  // numbers of those that are not over
-  uint64_t ends = 0;            // CLOCK_BOOTTIME nanoseconds, of one with a token
-  bool expired = false;         // its time has passed; ends with its last session
+  std::set<uint64_t> sessions;      // numbers of those that are not over
+  uint64_t ends = 0;                // CLOCK_BOOTTIME nanoseconds, of one with a token
+  std::optional<Cgroup> container;  // that its token was first used in; nobody else's from then on
+  bool expired = false;             // its time has passed; ends with its last session
   Watch expiry;
 };
 
@@ -56,7 +60,11 @@ class LeaseTable {
   // The lease of this token, for a process of `uid`. Denied where the token is unknown or another user's, without
   // saying which.
   absl::StatusOr<Lease*> find(const Token& token, uid_t uid);
+  // The same for a process in a container, whose user means nothing here.
+  absl::StatusOr<Lease*> find(const Token& token, const Cgroup& container);
   Lease* find(const std::string& id);
+  // Those with a token.
+  std::vector<const Lease*> opened() const;
   // How many leases with a token the user has.
   size_t opened_by(uid_t uid) const;
 
@@ -72,6 +80,7 @@ class LeaseTable {
   Lease& add(const std::string& id, uid_t uid);
   void expire_after(Lease& lease, Clock::duration ttl);
   void end_if_unused(Lease& lease);
+  Lease* find_token(const Token& token);
 
   EventLoop& loop_;
   std::map<std::string, Lease> leases_;

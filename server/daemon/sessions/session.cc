@@ -54,6 +54,8 @@ Session::Session(EventLoop& loop, const Config& config, RecoveredSession recover
                .lease = recovered.stored.lease(),
                .device_set = recovered.executor->device_set(),
                .terms = {},
+               .owner = recovered.stored.uid(),
+               .container = Printable(recovered.stored.container()),
                .program = Printable(recovered.stored.program()),
                .client_torch = Printable(recovered.stored.client_torch())},
       observer_(observer),
@@ -93,7 +95,8 @@ v1::StoredSession Session::stored() const {
   };
   store(executor_pid_, *stored.mutable_executor_process());
   store(peer_.pid, *stored.mutable_client_process());
-  stored.set_uid(peer_.uid);
+  stored.set_uid(request_.owner);
+  stored.set_container(request_.container);
   stored.set_gid(peer_.gid);
   stored.mutable_device_set()->Add(request_.device_set.begin(), request_.device_set.end());
   stored.mutable_devices()->Add(devices_.begin(), devices_.end());
@@ -189,7 +192,7 @@ void Session::open_to_client() {
   advance(SessionState::kRunning);
   log::Info("session started", {{"session", id_},
                                 {"lease", lease()},
-                                {"uid", peer_.uid},
+                                {"uid", uid()},
                                 {"pid", peer_.pid},
                                 {"program", program()},
                                 {"executor", executor_->id()},

@@ -34,6 +34,8 @@ struct SessionRequest {
   std::string lease;
   DeviceSet device_set;  // as an executor is keyed
   AttachTerms terms;
+  uid_t owner = 0;        // who opened the lease
+  std::string container;  // cgroup of the client; empty: it is on the host
   std::string program;
   std::string client_torch;
 };
@@ -72,7 +74,8 @@ class Session final : public ExecutorOwner {
   const std::string& lease() const { return request_.lease; }
   SessionState state() const { return machine_.state(); }
   bool over() const { return machine_.over(); }
-  uid_t uid() const { return peer_.uid; }
+  uid_t uid() const { return request_.owner; }
+  const std::string& container() const { return request_.container; }
   pid_t client_pid() const { return peer_.pid; }
   pid_t executor_pid() const { return executor_pid_; }
   const std::string& program() const { return request_.program; }

@@ -9,6 +9,7 @@
 #include "server/common/log.h"
 #include "server/common/status.h"
 #include "server/common/strings.h"
+#include "server/daemon/containers/cdi.h"
 
 namespace flagos::daemon {
 namespace {
@@ -59,6 +60,8 @@ Supervisor::Supervisor(EventLoop& loop, const Config& config, StateStore* store)
   leases_.on_end([this](const Lease& lease) {
     pool_.drop(lease.devices);
     if (store_ != nullptr) store_->remove_lease(lease.id);
+    if (allocations_) allocations_->remove(lease.id);
+    loop_.post([this] { write_cdi(); });  // once it is gone
   });
 }
 
@@ -67,7 +70,16 @@ void Supervisor::recover(int socket) {
   next_session_ = std::max<uint64_t>(next_session_, counters.next_session());
   leases_.skip_to(counters.next_lease());
   restarts_ = counters.boot_id().empty() ? 0 : counters.restarts() + 1;
-  for (const v1::StoredLease& stored : store_->leases()) pool_.keep(leases_.restore(stored).devices);
+  allocations_.emplace(ContainersFolder(config_));
+  std::set<std::string> open;
+  for (const v1::StoredLease& stored : store_->leases()) {
+    const Lease& lease = leases_.restore(stored);
+    pool_.keep(lease.devices);
+    offer_to_containers(lease);
+    open.insert(lease.id);
+  }
+  allocations_->keep_only(open);
+  write_cdi();
   recovery_ = std::make_unique<Recovery>(loop_, pool_.spawner(), *store_,
                                          [this](RecoveredSession session) { adopt(std::move(session)); });
   recovery_->start(socket);
@@ -83,6 +95,26 @@ void Supervisor::store_counters() {
   counters.set_next_lease(leases_.next());
   counters.set_restarts(restarts_);
   store_->put(std::move(counters));
+}
+
+void Supervisor::offer_to_containers(const Lease& lease) {
+  if (!allocations_) return;
+  const auto made = allocations_->create(lease.id, lease.uid, ToHex(lease.token));
+  if (!made.ok())
+    log::Error("containers cannot use a lease", {{"lease", lease.id}, {"error", MessageOf(made.status())}});
+}
+
+void Supervisor::write_cdi() {
+  if (!allocations_ || config_.containers.cdi.empty()) return;
+  std::map<std::string, std::string> leases;
+  for (const Lease* const lease : leases_.opened()) leases[lease->id] = container_folder(*lease);
+  if (const absl::Status written = WriteCdi(config_.containers.cdi, leases); !written.ok()) {
+    log::Error("container runtimes are not told of leases", {{"error", MessageOf(written)}});
+  }
+}
+
+std::string Supervisor::container_folder(const Lease& lease) const {
+  return allocations_ ? allocations_->path_of(lease.id) : "";
 }
 
 void Supervisor::adopt(RecoveredSession recovered) {
@@ -178,13 +210,22 @@ bool Supervisor::serve(const AttachRequest& request, const AttachTerms& terms, C
   return answer_devices(request, terms, connection);
 }
 
-absl::StatusOr<Lease*> Supervisor::lease_for(const AttachRequest& request, uid_t uid) {
-  if (request.token == kNoToken) return nullptr;
-  return leases_.find(request.token, uid);
+absl::StatusOr<Lease*> Supervisor::lease_for(const AttachRequest& request, const ClientConnection& connection) {
+  if (connection.door() == Door::kHost) {
+    if (request.token == kNoToken) return nullptr;
+    return leases_.find(request.token, connection.peer().uid);
+  }
+  const auto container = CgroupOf(connection.peer().pid);
+  if (!container.ok()) return container.status();
+  // What was read is the caller's only if the number is still its own.
+  if (HasExited(connection.pidfd())) return absl::UnavailableError("the client has ended");
+  const auto lease = leases_.find(request.token, *container);
+  if (lease.ok() && store_ != nullptr) store_->put(LeaseTable::Store(**lease));
+  return lease;
 }
 
 bool Supervisor::answer_devices(const AttachRequest& request, const AttachTerms& terms, ClientConnection& connection) {
-  const auto lease = lease_for(request, connection.peer().uid);
+  const auto lease = lease_for(request, connection);
   if (!lease.ok()) return Refuse(connection, lease.status());
   const std::vector<DeviceRecord> records = devices_.records(*lease == nullptr ? DeviceSet() : (*lease)->devices);
   AttachReply reply = MakeAttachReply(Error::Ok());
@@ -217,9 +258,11 @@ absl::Status Supervisor::check_lease_limit(uid_t uid) const {
 }
 
 bool Supervisor::open_session(const AttachRequest& request, const AttachTerms& terms, ClientConnection connection) {
-  const uid_t uid = connection.peer().uid;
-  auto lease = lease_for(request, uid);
+  auto lease = lease_for(request, connection);
   if (!lease.ok()) return Refuse(connection, lease.status());
+  // A user in a container is nobody here: the session is its lease's.
+  const bool contained = connection.door() == Door::kContainer;
+  const uid_t uid = contained ? (*lease)->uid : connection.peer().uid;
   if (const absl::Status status = check_session_limit(uid); !status.ok()) return Refuse(connection, status);
   const auto devices = devices_.choose(*lease == nullptr ? DeviceSet() : (*lease)->devices, request.device_mask);
   if (!devices.ok()) return Refuse(connection, devices.status());
@@ -234,6 +277,8 @@ bool Supervisor::open_session(const AttachRequest& request, const AttachTerms& t
                                                           .lease = (*lease)->id,
                                                           .device_set = *devices,
                                                           .terms = terms,
+                                                          .owner = uid,
+                                                          .container = contained ? (*lease)->container->path : "",
                                                           .program = Printable(ReadText(request.name)),
                                                           .client_torch = Printable(ReadText(request.torch_version))},
                                            std::move(connection), *this);
@@ -267,6 +312,8 @@ absl::StatusOr<const Lease*> Supervisor::open_lease(const Caller& caller, const 
   if (!lease.ok()) return lease.status();
   pool_.keep((*lease)->devices);
   if (store_ != nullptr) store_->put(LeaseTable::Store(**lease));
+  offer_to_containers(**lease);
+  write_cdi();
   store_counters();
   log::Info("lease opened", {{"lease", (*lease)->id}, {"name", (*lease)->name}, {"uid", caller.uid}});
   return *lease;

@@ -6,11 +6,13 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "server/daemon/clients/connection.h"
 #include "server/daemon/config/config.h"
+#include "server/daemon/containers/allocations.h"
 #include "server/daemon/event_loop.h"
 #include "server/daemon/executors/device_table.h"
 #include "server/daemon/executors/pool.h"
@@ -55,6 +57,8 @@ class Supervisor final : public SessionObserver {
       const AttachRequest& request, const AttachTerms& terms, ClientConnection connection,
       Handled handled = [](bool) {});
 
+  // What a container of the lease mounts; empty: there are no containers here.
+  std::string container_folder(const Lease& lease) const;
   absl::StatusOr<const Lease*> open_lease(const Caller& caller, const std::string& name, const DeviceSet& devices,
                                           double ttl_seconds);
   // The number of sessions that it ends. They end as by kill().
@@ -118,7 +122,10 @@ class Supervisor final : public SessionObserver {
              const absl::Status& known);
   bool answer_devices(const AttachRequest& request, const AttachTerms& terms, ClientConnection& connection);
   bool open_session(const AttachRequest& request, const AttachTerms& terms, ClientConnection connection);
-  absl::StatusOr<Lease*> lease_for(const AttachRequest& request, uid_t uid);
+  // Binds the lease to the container that the client is in, if it comes from one.
+  absl::StatusOr<Lease*> lease_for(const AttachRequest& request, const ClientConnection& connection);
+  void offer_to_containers(const Lease& lease);
+  void write_cdi();
   absl::Status check_session_limit(uid_t uid) const;
   absl::Status check_lease_limit(uid_t uid) const;
   void adopt(RecoveredSession recovered);
@@ -137,6 +144,7 @@ class Supervisor final : public SessionObserver {
   ExecutorPool pool_;
   Telemetry telemetry_;
   LeaseTable leases_;
+  std::optional<Allocations> allocations_;
   std::unique_ptr<Recovery> recovery_;
   std::list<Held> held_;
   bool awaits_devices_ = false;  // serve_held() will be called

@@ -23,7 +23,8 @@ namespace {
 constexpr const char* kSessionPrefix = "session-";
 constexpr const char* kLeasePrefix = "lease-";
 constexpr const char* kCounters = "counters";
-constexpr const char* kExecutors = "executors";  // folder of their socket
+constexpr const char* kExecutors = "executors";  // folders of sockets
+constexpr const char* kContainers = "containers";
 constexpr const char* kNew = ".new";
 constexpr off_t kMaxFile = 1 << 20;
 constexpr const char* kAdvice = "choose another folder ([daemon] state)";
@@ -71,10 +72,13 @@ absl::StatusOr<std::unique_ptr<StateStore>> StateStore::Open(const std::string& 
 
 StateStore::~StateStore() {
   const auto left = names();
-  const auto kept = [](const std::string& name) { return name != kCounters && name != kExecutors; };
+  const auto kept = [](const std::string& name) {
+    return name != kCounters && name != kExecutors && name != kContainers;
+  };
   if (std::any_of(left.begin(), left.end(), kept)) return;
   remove(kCounters);
   ::unlinkat(fd_.get(), kExecutors, AT_REMOVEDIR);
+  ::unlinkat(fd_.get(), kContainers, AT_REMOVEDIR);
   ::rmdir(folder_.c_str());  // the service's stays: it is not flagosd's to remove
 }
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The units, and what an executor is: a unit of its own, with a user, a cgroup and a view of the file system of its own.
-systemctl is-active flagosd.socket flagosd-executors.socket flagosd.service
-systemd-analyze --man=no verify flagosd.service flagosd.socket flagosd-executors.socket flagos-sessions.slice 2>/tmp/verify || die "$(cat /tmp/verify)"
+systemctl is-active flagosd.socket flagosd-executors.socket flagosd-containers.socket flagosd.service
+systemd-analyze --man=no verify flagosd.service flagosd.socket flagosd-executors.socket flagosd-containers.socket flagos-sessions.slice 2>/tmp/verify || die "$(cat /tmp/verify)"
 ! grep -i flagos /tmp/verify || die "systemd-analyze verify complains"
 await 30 sh -c 'flagosctl device list | grep -q HEALTHY'
 flagosctl device list

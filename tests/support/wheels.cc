@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "server/ctl/runtime/sha256.h"
+#include "server/common/sha256.h"
 
 namespace flagos::test {
 namespace {
@@ -20,7 +20,7 @@ std::string RecordOf(const WheelSpec& spec) {
   std::string record;
   for (const auto& [path, text] : spec.files) {
     if (path == spec.unrecorded) continue;
-    ctl::Sha256 hash;
+    Sha256 hash;
     hash.add(path == spec.wrong_hash_of ? text + "?" : text);
     record += path + ",sha256=" + absl::WebSafeBase64Escape(hash.digest()) + "," + std::to_string(text.size()) + "\r\n";
   }

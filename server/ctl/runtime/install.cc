@@ -10,10 +10,10 @@
 #include <algorithm>
 #include <sstream>
 
+#include "server/common/sha256.h"
 #include "server/common/status.h"
 #include "server/ctl/exit_code.h"
 #include "server/ctl/runtime/package.h"
-#include "server/ctl/runtime/sha256.h"
 #include "server/ctl/runtime/staging.h"
 #include "server/executor/torch_library.h"
 

@@ -6,9 +6,9 @@
 #include <fstream>
 #include <set>
 
+#include "server/common/sha256.h"
 #include "server/common/status.h"
 #include "server/ctl/runtime/install.h"
-#include "server/ctl/runtime/sha256.h"
 
 namespace flagos::ctl {
 namespace {

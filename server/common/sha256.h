@@ -11,7 +11,7 @@
 
 struct evp_md_ctx_st;
 
-namespace flagos::ctl {
+namespace flagos {
 
 class Sha256 {
  public:
@@ -27,7 +27,10 @@ class Sha256 {
   std::unique_ptr<evp_md_ctx_st, Free> context_;
 };
 
-// Of a whole file.
+// The 64 lower case hexadecimal digits of a text's hash.
+std::string Sha256Hex(std::string_view bytes);
+
+// The 32 bytes of a whole file's.
 absl::StatusOr<std::string> Sha256OfFile(const std::filesystem::path& path);
 
-}  // namespace flagos::ctl
+}  // namespace flagos

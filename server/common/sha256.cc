@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/ctl/runtime/sha256.h"
+#include "server/common/sha256.h"
 
 #include <openssl/evp.h>
 
@@ -10,7 +10,7 @@
 #include "server/common/status.h"
 #include "server/common/strings.h"
 
-namespace flagos::ctl {
+namespace flagos {
 
 void Sha256::Free::operator()(evp_md_ctx_st* context) const { ::EVP_MD_CTX_free(context); }
 
@@ -22,6 +22,18 @@ std::string Sha256::digest() {
   std::string bytes(32, '\0');
   ::EVP_DigestFinal_ex(context_.get(), reinterpret_cast<unsigned char*>(bytes.data()), nullptr);
   return bytes;
+}
+
+std::string Sha256Hex(std::string_view bytes) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  Sha256 hash;
+  hash.add(bytes);
+  std::string text;
+  for (const char byte : hash.digest()) {
+    text.push_back(kDigits[static_cast<unsigned char>(byte) >> 4]);
+    text.push_back(kDigits[static_cast<unsigned char>(byte) & 15]);
+  }
+  return text;
 }
 
 absl::StatusOr<std::string> Sha256OfFile(const std::filesystem::path& path) {
@@ -36,4 +48,4 @@ absl::StatusOr<std::string> Sha256OfFile(const std::filesystem::path& path) {
   return hash.digest();
 }
 
-}  // namespace flagos::ctl
+}  // namespace flagos

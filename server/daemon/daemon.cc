@@ -65,8 +65,9 @@ void Daemon::handle_signal() {
   signalfd_siginfo info{};
   while (::read(signals_.get(), &info, sizeof info) == sizeof info) {
     const bool hangup = info.ssi_signo == SIGHUP;
+    const AuditActor sender = ActorOf({.uid = info.ssi_uid, .pid = static_cast<pid_t>(info.ssi_pid)});
     if (hangup && !ends_with_terminal_) {
-      hang_up();
+      hang_up(sender);
       continue;
     }
     if (stopping_) {
@@ -76,14 +77,17 @@ void Daemon::handle_signal() {
     const bool drain = config_.embedded || hangup || info.ssi_signo == SIGINT;
     log::Info("stopping",
               {{"signal", info.ssi_signo}, {"sessions", supervisor_->live_sessions()}, {"ends_sessions", drain}});
+    if (auditor_) auditor_->daemon_stops(sender, Cat("signal ", info.ssi_signo));
     stop(drain ? Supervisor::Stop::kDrain : Supervisor::Stop::kLetGo);
   }
 }
 
-void Daemon::hang_up() {
+void Daemon::hang_up(const AuditActor& sender) {
   reopen_log();  // first, so that what the reload says is in the new file
   // Whoever only sends it for the log has no files; what is wrong with the others is in the log.
-  if (!config_.embedded && !stopping_ && reload_.has_files()) (void)reload_.reload();
+  if (config_.embedded || stopping_ || !reload_.has_files()) return;
+  auditor_->begin();
+  auditor_->config_reloaded(sender, reload_.reload());
 }
 
 void Daemon::reopen_log() {
@@ -126,7 +130,11 @@ absl::Status Daemon::start_service() {
   auto state = StateStore::Open(StateFolder(config_));
   if (!state.ok()) return state.status();
   state_ = *std::move(state);
+  auto auditor = Auditor::Start(config_);
+  if (!auditor.ok()) return auditor.status();
+  auditor_ = *std::move(auditor);
   supervisor_ = std::make_unique<Supervisor>(*loop_, config_, state_.get());
+  auditor_->watch(*supervisor_);
   const auto containers =
       open_socket(kContainersSocket, Allocations::SocketOf(ContainersFolder(config_)), containers_file_);
   if (!containers.ok()) return containers.status();
@@ -135,10 +143,10 @@ absl::Status Daemon::start_service() {
   // Before anybody can attach: a number that a running session has is not given out again.
   supervisor_->recover(*executors);
   reload_.on_change([this] { supervisor_->config_changed(); });
-  auto control = ControlServer::Start(*loop_, *supervisor_, reload_);
+  auto control = ControlServer::Start(*loop_, *supervisor_, reload_, *auditor_);
   if (!control.ok()) return control.status();
   control_ = *std::move(control);
-  auto metrics = MetricsPublisher::Start(*loop_, *supervisor_, reload_);
+  auto metrics = MetricsPublisher::Start(*loop_, *supervisor_, reload_, *auditor_);
   if (!metrics.ok()) return metrics.status();
   metrics_ = *std::move(metrics);
   acceptor_ = std::make_unique<Acceptor>(
@@ -153,6 +161,7 @@ absl::Status Daemon::start_service() {
     if (IsOfClients(socket)) acceptor_->listen(socket.fd.get());
   }
   acceptor_->listen(*containers, Door::kContainer);
+  auditor_->daemon_started();
   supervisor_->start();
   return absl::OkStatus();
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/daemon/audit/auditor.h"
 #include "server/daemon/clients/acceptor.h"
 #include "server/daemon/clients/socket_file.h"
 #include "server/daemon/config/options.h"
@@ -46,7 +47,7 @@ class Daemon {
   void announce();
   void handle_signal();
   void reopen_log();
-  void hang_up();
+  void hang_up(const AuditActor& sender);
   void stop(Supervisor::Stop how);
 
   Config config_;  // the parts refer to it; changes in reload_ only
@@ -55,6 +56,7 @@ class Daemon {
   std::unique_ptr<StateStore> state_;
   std::unique_ptr<SocketFile> socket_file_, executors_file_, containers_file_;
   std::vector<PassedSocket> passed_sockets_;
+  std::unique_ptr<Auditor> auditor_;
   std::unique_ptr<Supervisor> supervisor_;
   std::unique_ptr<ControlServer> control_;
   std::unique_ptr<MetricsPublisher> metrics_;

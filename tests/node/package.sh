@@ -76,7 +76,7 @@ expect -f /etc/flagos/flagosd.toml
 expect ! -e /usr/bin/flagosd
 expect -d /var/lib/flagos
 inside dpkg -P flagos
-for path in /etc/flagos /var/lib/flagos /usr/lib/flagos /etc/systemd/system/sockets.target.wants/flagosd.socket; do
+for path in /etc/flagos /var/lib/flagos /var/log/flagos /usr/lib/flagos /etc/systemd/system/sockets.target.wants/flagosd.socket; do
   expect ! -e "$path"
 done
 echo "package: installed, upgraded, removed and purged"

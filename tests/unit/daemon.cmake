@@ -9,6 +9,7 @@ flagos_add_library(NAME flagos_daemon_harness SOURCES "${support}/daemon_process
 flagos_add_test(NAME daemon_parts_test
   SOURCES
     daemon_accept_test.cc
+    daemon_audit_test.cc
     daemon_config_keys_test.cc
     daemon_config_test.cc
     daemon_containers_test.cc

@@ -55,6 +55,8 @@ TEST_F(ConfigTest, TheExampleHoldsTheDefaults) {
   EXPECT_EQ(config_.pool.max_warm, defaults.pool.max_warm);
   EXPECT_EQ(config_.session.max_per_user, defaults.session.max_per_user);
   EXPECT_EQ(config_.session.max_leases_per_user, defaults.session.max_leases_per_user);
+  EXPECT_EQ(config_.audit.max_size, defaults.audit.max_size);
+  EXPECT_EQ(config_.audit.keep, defaults.audit.keep);
 }
 
 TEST_F(ConfigTest, ReadsEveryKey) {

@@ -120,6 +120,14 @@ TEST(MetricsPage, TellsWhatTheSnapshotHas) {
   EXPECT_THAT(page, Not(HasSubstr("flagos_device_power_watts")));
 }
 
+TEST(MetricsPage, HasTheAuditLogWhereThereIsOne) {
+  MetricsSnapshot snapshot = Example();
+  EXPECT_THAT(RenderMetrics(snapshot, 1000), Not(HasSubstr("flagos_audit")));
+  snapshot.audit = MetricsSnapshot::Audit{.records = 12, .failures = 3};
+  EXPECT_THAT(RenderMetrics(snapshot, 1000), HasSubstr("flagos_audit_records_total 12\n"));
+  EXPECT_THAT(RenderMetrics(snapshot, 1000), HasSubstr("flagos_audit_failures_total 3\n"));
+}
+
 TEST(MetricsPage, SaysWhatItLeavesOut) {
   const std::string page = RenderMetrics(Example(), 3);
   EXPECT_THAT(page, Not(HasSubstr("flagos_session_calls_total")));

@@ -20,7 +20,7 @@ absl::StatusOr<Caller> CallerOf(std::string_view peer) {
     return absl::UnauthenticatedError(
         Cat("the kernel does not say who called (", peer, "); call over flagosd's unix socket"));
   }
-  return Caller{credentials->uid};
+  return Caller{.uid = credentials->uid, .pid = credentials->pid};
 }
 
 }  // namespace flagos::daemon

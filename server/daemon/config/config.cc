@@ -16,6 +16,7 @@ namespace {
 
 constexpr uint64_t kMinArena = 1u << 20;
 constexpr uint64_t kMaxArena = 1ull << 46;
+constexpr uint64_t kMinAuditFile = 64u << 10;
 constexpr std::chrono::nanoseconds kShortestTelemetry = std::chrono::milliseconds(100);
 constexpr std::chrono::nanoseconds kLongestTelemetry = std::chrono::hours(1);
 
@@ -96,6 +97,14 @@ std::vector<std::string> Validate(const Config& config) {
     mistakes.add("metrics.listen", Cat("[metrics] listen = \"", config.metrics.listen,
                                        "\": must be a numeric address and a port, as 127.0.0.1:9466"));
   }
+  if (config.audit.max_size < kMinAuditFile) {
+    mistakes.add("audit.max_size", Cat("[audit] max_size = ", FormatBytes(config.audit.max_size), ": must be at least ",
+                                       FormatBytes(kMinAuditFile)));
+  }
+  if (config.audit.file.empty() && !config.audit.head.empty())
+    mistakes.add("audit.head", "[audit] head: there is no log that it could be of; name its file, too");
+  if (!config.audit.file.empty() && config.audit.file == config.audit.head)
+    mistakes.add("audit.head", "[audit] head: must be another file than the log");
   std::set<uint32_t> seen;
   for (const uint32_t device : config.devices.include) {
     if (device >= kMaxDevices || (config.devices.count != 0 && device >= config.devices.count)) {

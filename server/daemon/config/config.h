@@ -64,6 +64,13 @@ struct MetricsConfig {
   uint32_t max_series = 20'000;  // samples on a page
 };
 
+struct AuditConfig {
+  std::string file;               // of records; empty: none are kept
+  std::string head;               // of their chain's end; empty: FILE.head
+  uint64_t max_size = 16u << 20;  // bytes of a file before the next one
+  uint32_t keep = 16;             // full files that are kept; 0: all
+};
+
 struct VendorConfig {
   std::string libtorch;  // folder of libtorch_cpu.so; empty: what the vendor's manifest says
   std::map<std::string, std::string> options;
@@ -76,6 +83,7 @@ struct Config {
   SessionConfig session;
   ContainersConfig containers;
   MetricsConfig metrics;
+  AuditConfig audit;
   std::map<std::string, VendorConfig> vendors;
 
   const VendorConfig& vendor() const;  // of devices.vendor

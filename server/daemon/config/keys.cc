@@ -62,7 +62,9 @@ const std::vector<ConfigKey>& ConfigKeys() {
   constexpr auto kSession = &Config::session;
   constexpr auto kContainers = &Config::containers;
   constexpr auto kMetrics = &Config::metrics;
+  constexpr auto kAudit = &Config::audit;
   constexpr auto kLog = &DaemonConfig::log;
+  constexpr const char* kOneChain = "a chain is not moved while it grows";
   constexpr const char* kNewSessions = "for sessions that attach from then on";
   static const std::vector<ConfigKey> keys = {
       Key<kDaemon, &DaemonConfig::listen>("daemon", "listen", Change::kRestart, "clients hold connections to it"),
@@ -94,6 +96,10 @@ const std::vector<ConfigKey>& ConfigKeys() {
       Key<kMetrics, &MetricsConfig::listen>("metrics", "listen", Change::kRestart, "scrapers hold connections to it"),
       Key<kMetrics, &MetricsConfig::socket>("metrics", "socket", Change::kRestart, "scrapers hold connections to it"),
       Key<kMetrics, &MetricsConfig::max_series>("metrics", "max_series", Change::kHot),
+      Key<kAudit, &AuditConfig::file>("audit", "file", Change::kRestart, kOneChain),
+      Key<kAudit, &AuditConfig::head>("audit", "head", Change::kRestart, kOneChain),
+      Key<kAudit, &AuditConfig::max_size>("audit", "max_size", Change::kHot),
+      Key<kAudit, &AuditConfig::keep>("audit", "keep", Change::kHot, "when the next file begins"),
   };
   return keys;
 }

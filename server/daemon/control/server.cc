@@ -31,8 +31,8 @@ uint64_t CookieOf(int fd) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ControlServer>> ControlServer::Start(EventLoop& loop, Supervisor& supervisor,
-                                                                    ConfigReload& reload) {
-  std::unique_ptr<ControlServer> control(new ControlServer(loop, supervisor, reload));
+                                                                    ConfigReload& reload, Auditor& auditor) {
+  std::unique_ptr<ControlServer> control(new ControlServer(loop, supervisor, reload, auditor));
   grpc::ServerBuilder builder;
   builder.RegisterService(&control->service_);
   builder.SetMaxReceiveMessageSize(kMaxMessage);

@@ -17,7 +17,7 @@ namespace flagos::daemon {
 class ControlServer {
  public:
   static absl::StatusOr<std::unique_ptr<ControlServer>> Start(EventLoop& loop, Supervisor& supervisor,
-                                                              ConfigReload& reload);
+                                                              ConfigReload& reload, Auditor& auditor);
   ~ControlServer();
 
   // Serves a connection; the socket is gRPC's from now on. Closes it instead where there are too many.
@@ -34,8 +34,8 @@ class ControlServer {
     uid_t uid;
   };
 
-  ControlServer(EventLoop& loop, Supervisor& supervisor, ConfigReload& reload)
-      : loop_(loop), service_(loop, supervisor, reload) {}
+  ControlServer(EventLoop& loop, Supervisor& supervisor, ConfigReload& reload, Auditor& auditor)
+      : loop_(loop), service_(loop, supervisor, reload, auditor) {}
   bool has_room(uid_t uid);
 
   EventLoop& loop_;

@@ -43,8 +43,8 @@ class RefusedWatcher final : public grpc::ServerWriteReactor<v1::SessionEvent> {
 
 }  // namespace
 
-ControlService::ControlService(EventLoop& loop, Supervisor& supervisor, ConfigReload& reload)
-    : loop_(loop), supervisor_(supervisor), reload_(reload) {}
+ControlService::ControlService(EventLoop& loop, Supervisor& supervisor, ConfigReload& reload, Auditor& auditor)
+    : loop_(loop), supervisor_(supervisor), reload_(reload), auditor_(auditor) {}
 
 void ControlService::stop() {
   stopped_ = true;
@@ -105,7 +105,9 @@ ControlService::Reactor* ControlService::OpenLease(Context* context, const v1::O
     supervisor_.when_devices_known([this, request, response, caller, reactor](const absl::Status& known) {
       if (!known.ok()) return reactor->Finish(ToGrpc(known));
       const DeviceSet devices(request->devices().begin(), request->devices().end());
+      auditor_.begin();
       const auto lease = supervisor_.open_lease(caller, request->name(), devices, request->ttl());
+      auditor_.lease_opened(caller, request->name(), request->ttl(), lease);
       if (lease.ok()) {
         response->set_lease((*lease)->id);
         response->set_token(ToHex((*lease)->token));
@@ -119,7 +121,9 @@ ControlService::Reactor* ControlService::OpenLease(Context* context, const v1::O
 ControlService::Reactor* ControlService::CloseLease(Context* context, const v1::CloseLeaseRequest* request,
                                                     v1::CloseLeaseResponse* response) {
   return answer(context, [this, request, response](const Caller& caller, Reactor* reactor) {
+    auditor_.begin();
     const auto ended = supervisor_.close_lease(caller, request->lease());
+    auditor_.lease_closed(caller, request->lease(), ended);
     if (ended.ok()) response->set_sessions_ended(*ended);
     reactor->Finish(ToGrpc(ended.status()));
   });
@@ -156,13 +160,14 @@ ControlService::Reactor* ControlService::ReloadConfig(Context* context, const v1
                                                       v1::ReloadConfigResponse* response) {
   return answer(context, [this, request, response](const Caller& caller, Reactor* reactor) {
     // Also where nothing would change: the answer has what stands in files that the caller may not read.
-    if (!caller.may_configure()) {
-      return reactor->Finish({grpc::StatusCode::PERMISSION_DENIED,
-                              "your user may not reload the configuration\nonly root and the user of flagosd may\nask "
-                              "whoever runs flagosd"});
+    absl::StatusOr<std::vector<ConfigChange>> changes = absl::PermissionDeniedError(
+        "your user may not reload the configuration\nonly root and the user of flagosd may\nask whoever runs flagosd");
+    if (!request->dry_run()) auditor_.begin();
+    if (caller.may_configure()) {
+      if (!request->dry_run()) log::Info("configuration reload", {{"by_uid", caller.uid}});
+      changes = request->dry_run() ? reload_.compare() : reload_.reload();
     }
-    if (!request->dry_run()) log::Info("configuration reload", {{"by_uid", caller.uid}});
-    const auto changes = request->dry_run() ? reload_.compare() : reload_.reload();
+    if (!request->dry_run()) auditor_.config_reloaded(ActorOf(caller), changes);
     if (changes.ok()) Show(*changes, response);
     reactor->Finish(ToGrpc(changes.status()));
   });
@@ -171,11 +176,15 @@ ControlService::Reactor* ControlService::ReloadConfig(Context* context, const v1
 ControlService::Reactor* ControlService::KillSession(Context* context, const v1::KillSessionRequest* request,
                                                      v1::KillSessionResponse* response) {
   return answer(context, [this, request, response](const Caller& caller, Reactor* reactor) {
+    const auto found = supervisor_.find(request->id());
+    const std::string id = found.ok() ? (*found)->id() : request->id();
+    auditor_.begin();
     const absl::Status status = supervisor_.kill(caller, request->id(), request->grace(), request->reason(),
                                                  [response, reactor](absl::StatusOr<const Session*> ended) {
                                                    if (ended.ok()) Show(**ended, response->mutable_session());
                                                    reactor->Finish(ToGrpc(ended.status()));
                                                  });
+    auditor_.session_killed(caller, id, request->grace(), request->reason(), status);
     if (!status.ok()) reactor->Finish(ToGrpc(status));
   });
 }

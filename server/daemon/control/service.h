@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "flagos/v1/control.grpc.pb.h"
+#include "server/daemon/audit/auditor.h"
 #include "server/daemon/config/reload.h"
 #include "server/daemon/control/session_watcher.h"
 #include "server/daemon/sessions/supervisor.h"
@@ -15,7 +16,7 @@ namespace flagos::daemon {
 
 class ControlService final : public v1::Control::CallbackService {
  public:
-  ControlService(EventLoop& loop, Supervisor& supervisor, ConfigReload& reload);
+  ControlService(EventLoop& loop, Supervisor& supervisor, ConfigReload& reload, Auditor& auditor);
 
   // Loop thread: every call that waits, and every later one, is answered with UNAVAILABLE.
   void stop();
@@ -42,6 +43,7 @@ class ControlService final : public v1::Control::CallbackService {
   EventLoop& loop_;
   Supervisor& supervisor_;
   ConfigReload& reload_;
+  Auditor& auditor_;
   const Clock::time_point started_ = Clock::now();
   // Loop thread only.
   SessionWatcher::Registry watchers_;

@@ -25,7 +25,7 @@ uint64_t Resident() {
   return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-MetricsSnapshot Take(const Supervisor& supervisor, const ConfigReload& reload, double started) {
+MetricsSnapshot Take(const Supervisor& supervisor, const ConfigReload& reload, const Auditor& auditor, double started) {
   MetricsSnapshot snapshot;
   snapshot.reload_ok = reload.last().status.ok();
   Show(supervisor, &snapshot.devices);
@@ -38,6 +38,9 @@ MetricsSnapshot Take(const Supervisor& supervisor, const ConfigReload& reload, d
   snapshot.sessions_readopted = supervisor.sessions_readopted();
   snapshot.sessions_awaited = supervisor.sessions_awaited();
   snapshot.restarts = supervisor.restarts();
+  if (const auto audit = auditor.counts()) {
+    snapshot.audit = MetricsSnapshot::Audit{.records = audit->records, .failures = audit->failures};
+  }
   snapshot.started = started;
   snapshot.resident = Resident();
   return snapshot;
@@ -45,14 +48,16 @@ MetricsSnapshot Take(const Supervisor& supervisor, const ConfigReload& reload, d
 
 }  // namespace
 
-MetricsPublisher::MetricsPublisher(EventLoop& loop, const Supervisor& supervisor, const ConfigReload& reload)
-    : loop_(loop), supervisor_(supervisor), reload_(reload), started_(UnixSeconds()) {}
+MetricsPublisher::MetricsPublisher(EventLoop& loop, const Supervisor& supervisor, const ConfigReload& reload,
+                                   const Auditor& auditor)
+    : loop_(loop), supervisor_(supervisor), reload_(reload), auditor_(auditor), started_(UnixSeconds()) {}
 
 absl::StatusOr<std::unique_ptr<MetricsPublisher>> MetricsPublisher::Start(EventLoop& loop, const Supervisor& supervisor,
-                                                                          const ConfigReload& reload) {
+                                                                          const ConfigReload& reload,
+                                                                          const Auditor& auditor) {
   const MetricsConfig& config = reload.config().metrics;
   if (config.listen.empty() && config.socket.empty()) return nullptr;
-  std::unique_ptr<MetricsPublisher> publisher(new MetricsPublisher(loop, supervisor, reload));
+  std::unique_ptr<MetricsPublisher> publisher(new MetricsPublisher(loop, supervisor, reload, auditor));
   if (!config.socket.empty()) {
     auto socket = SocketFile::Create(config.socket);
     if (!socket.ok()) return socket.status();
@@ -67,7 +72,8 @@ absl::StatusOr<std::unique_ptr<MetricsPublisher>> MetricsPublisher::Start(EventL
 }
 
 void MetricsPublisher::publish() {
-  exporter_->publish(RenderMetrics(Take(supervisor_, reload_, started_), reload_.config().metrics.max_series));
+  exporter_->publish(
+      RenderMetrics(Take(supervisor_, reload_, auditor_, started_), reload_.config().metrics.max_series));
   next_ = loop_.after(kInterval, [this] { publish(); });
 }
 

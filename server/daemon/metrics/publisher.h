@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "server/daemon/audit/auditor.h"
 #include "server/daemon/clients/socket_file.h"
 #include "server/daemon/config/reload.h"
 #include "server/daemon/event_loop.h"
@@ -18,15 +19,16 @@ class MetricsPublisher {
  public:
   // Null where the configuration names no place to serve metrics at.
   static absl::StatusOr<std::unique_ptr<MetricsPublisher>> Start(EventLoop& loop, const Supervisor& supervisor,
-                                                                 const ConfigReload& reload);
+                                                                 const ConfigReload& reload, const Auditor& auditor);
 
  private:
-  MetricsPublisher(EventLoop& loop, const Supervisor& supervisor, const ConfigReload& reload);
+  MetricsPublisher(EventLoop& loop, const Supervisor& supervisor, const ConfigReload& reload, const Auditor& auditor);
   void publish();
 
   EventLoop& loop_;
   const Supervisor& supervisor_;
   const ConfigReload& reload_;
+  const Auditor& auditor_;
   const double started_;
   std::unique_ptr<SocketFile> socket_;
   std::unique_ptr<MetricsExporter> exporter_;

@@ -128,6 +128,12 @@ void RenderDaemon(Exposition& page, const MetricsSnapshot& snapshot) {
       static_cast<double>(snapshot.sessions_awaited));
   one("flagos_daemon_restarts_total", kCounter, "Starts of flagosd that followed another one since the boot.",
       static_cast<double>(snapshot.restarts));
+  if (snapshot.audit) {
+    one("flagos_audit_records_total", kCounter, "Records written to the audit log.",
+        static_cast<double>(snapshot.audit->records));
+    one("flagos_audit_failures_total", kCounter, "Records that the audit log lost, and failures to keep its head.",
+        static_cast<double>(snapshot.audit->failures));
+  }
   one("flagos_exporter_resident_bytes", kGauge, "Memory of flagosd itself.", static_cast<double>(snapshot.resident));
 }
 

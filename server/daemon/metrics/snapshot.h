@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,10 @@ struct MetricsSnapshot {
   uint64_t sessions_readopted = 0;  // of an earlier flagosd
   uint64_t sessions_awaited = 0;    // of an earlier flagosd, whose executors have not come
   uint64_t restarts = 0;            // of flagosd over its state
+  struct Audit {
+    uint64_t records = 0, failures = 0;
+  };
+  std::optional<Audit> audit;       // of the audit log, where there is one
   bool reload_ok = true;            // the configuration's latest reload; true before the first
   double started = 0;               // when flagosd did, Unix seconds
   uint64_t resident = 0;            // bytes of flagosd

@@ -33,14 +33,6 @@ Clock::duration Seconds(double seconds) {
 
 bool IsLimited(uid_t uid) { return uid != 0 && uid != ::geteuid(); }
 
-// Returns false: no session came of it.
-bool Refuse(ClientConnection& connection, const absl::Status& status) {
-  log::Warn("attach refused",
-            {{"uid", connection.peer().uid}, {"pid", connection.peer().pid}, {"error", MessageOf(status)}});
-  connection.reply(MakeRefusal(FromStatus(status)));
-  return false;
-}
-
 }  // namespace
 
 bool Caller::may_end(uid_t owner) const { return uid == owner || may_configure(); }
@@ -62,6 +54,7 @@ Supervisor::Supervisor(EventLoop& loop, const Config& config, StateStore* store)
     if (store_ != nullptr) store_->remove_lease(lease.id);
     if (allocations_) allocations_->remove(lease.id);
     loop_.post([this] { write_cdi(); });  // once it is gone
+    if (account_.lease_ended) account_.lease_ended(lease);
   });
 }
 
@@ -157,12 +150,21 @@ void Supervisor::attach(const AttachRequest& request, const AttachTerms& terms, 
   devices_.when_known([&](const absl::Status& known) { handled(serve(request, terms, std::move(connection), known)); });
 }
 
+// Returns false: no session came of it.
+bool Supervisor::refuse(ClientConnection& connection, const absl::Status& status) {
+  log::Warn("attach refused",
+            {{"uid", connection.peer().uid}, {"pid", connection.peer().pid}, {"error", MessageOf(status)}});
+  connection.reply(MakeRefusal(FromStatus(status)));
+  if (account_.refused) account_.refused(connection.peer(), status);
+  return false;
+}
+
 void Supervisor::hold(Held held) {
   const uid_t uid = held.connection.peer().uid;
   const auto of_user = static_cast<size_t>(
       std::count_if(held_.begin(), held_.end(), [&](const Held& other) { return other.connection.peer().uid == uid; }));
   if (IsLimited(uid) && of_user >= config_.session.max_per_user) {
-    return held.handled(Refuse(
+    return held.handled(refuse(
         held.connection,
         absl::ResourceExhaustedError(Cat(of_user,
                                          " processes of your user wait for the first executor, and more are not "
@@ -203,7 +205,7 @@ void Supervisor::serve_held(const absl::Status& known) {
 
 bool Supervisor::serve(const AttachRequest& request, const AttachTerms& terms, ClientConnection connection,
                        const absl::Status& known) {
-  if (!known.ok()) return Refuse(connection, known);
+  if (!known.ok()) return refuse(connection, known);
   if (static_cast<AttachKind>(request.kind) == AttachKind::kOpen) {
     return open_session(request, terms, std::move(connection));
   }
@@ -226,7 +228,7 @@ absl::StatusOr<Lease*> Supervisor::lease_for(const AttachRequest& request, const
 
 bool Supervisor::answer_devices(const AttachRequest& request, const AttachTerms& terms, ClientConnection& connection) {
   const auto lease = lease_for(request, connection);
-  if (!lease.ok()) return Refuse(connection, lease.status());
+  if (!lease.ok()) return refuse(connection, lease.status());
   const std::vector<DeviceRecord> records = devices_.records(*lease == nullptr ? DeviceSet() : (*lease)->devices);
   AttachReply reply = MakeAttachReply(Error::Ok());
   reply.version = terms.version;
@@ -259,14 +261,14 @@ absl::Status Supervisor::check_lease_limit(uid_t uid) const {
 
 bool Supervisor::open_session(const AttachRequest& request, const AttachTerms& terms, ClientConnection connection) {
   auto lease = lease_for(request, connection);
-  if (!lease.ok()) return Refuse(connection, lease.status());
+  if (!lease.ok()) return refuse(connection, lease.status());
   // A user in a container is nobody here: the session is its lease's.
   const bool contained = connection.door() == Door::kContainer;
   const uid_t uid = contained ? (*lease)->uid : connection.peer().uid;
-  if (const absl::Status status = check_session_limit(uid); !status.ok()) return Refuse(connection, status);
+  if (const absl::Status status = check_session_limit(uid); !status.ok()) return refuse(connection, status);
   const auto devices = devices_.choose(*lease == nullptr ? DeviceSet() : (*lease)->devices, request.device_mask);
-  if (!devices.ok()) return Refuse(connection, devices.status());
-  if (stopping_) return Refuse(connection, absl::UnavailableError(kStopping));
+  if (!devices.ok()) return refuse(connection, devices.status());
+  if (stopping_) return refuse(connection, absl::UnavailableError(kStopping));
 
   const uint64_t number = next_session_++;
   ++sessions_begun_;

@@ -27,6 +27,7 @@ namespace flagos::daemon {
 // Who asks over the control plane.
 struct Caller {
   uid_t uid = 0;
+  pid_t pid = 0;  // 0: not known
   // Its own sessions, or all where it is root or flagosd's user.
   bool may_end(uid_t owner) const;
   // Root and flagosd's user.
@@ -83,6 +84,13 @@ class Supervisor final : public SessionObserver {
   uint64_t add_listener(SessionListener listener);
   void remove_listener(uint64_t id) { listeners_.erase(id); }
 
+  // What no session tells of: attaches that were refused before there was one, and the ends of leases with a token.
+  struct Account {
+    std::function<void(const PeerCredentials& peer, const absl::Status& status)> refused;
+    std::function<void(const Lease& lease)> lease_ended;
+  };
+  void on_account(Account account) { account_ = std::move(account); }
+
   // Sessions that are not over.
   size_t live_sessions() const;
   // Ever: those that were opened, and those whose executor died.
@@ -130,6 +138,7 @@ class Supervisor final : public SessionObserver {
   absl::Status check_lease_limit(uid_t uid) const;
   void adopt(RecoveredSession recovered);
   void store_counters();
+  bool refuse(ClientConnection& connection, const absl::Status& status);
   void tell(const Session& session, bool over);
   void tick();
   void forget(uint64_t number);
@@ -151,6 +160,7 @@ class Supervisor final : public SessionObserver {
   std::map<uint64_t, std::unique_ptr<Session>> sessions_;
   std::map<uint64_t, Watch> forgets_;  // of sessions that are over
   std::map<uint64_t, SessionListener> listeners_;
+  Account account_;
   std::multimap<uint64_t, KillDone> kills_;  // who waits for the end of a session
   uint64_t next_session_ = 1;
   uint64_t sessions_lost_ = 0;

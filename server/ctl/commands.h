@@ -33,6 +33,7 @@ void AddDeviceCommands(CLI::App& app, Program& program);
 void AddSessionCommands(CLI::App& app, Program& program);
 void AddLeaseCommands(CLI::App& app, Program& program);
 void AddRuntimeCommands(CLI::App& app, Program& program);
+void AddAuditCommands(CLI::App& app, Program& program);
 void AddVersionCommand(CLI::App& app, Program& program);
 void AddConfigCommands(CLI::App& app, Program& program);
 void AddDoctorCommand(CLI::App& app, Program& program);

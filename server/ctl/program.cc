@@ -66,6 +66,7 @@ int Run(const std::vector<std::string>& arguments, std::ostream& out, std::ostre
   AddLeaseCommands(app, program);
   AddConfigCommands(app, program);
   AddRuntimeCommands(app, program);
+  AddAuditCommands(app, program);
   AddVersionCommand(app, program);
   AddDoctorCommand(app, program);
   AddCompletionCommand(app, program);

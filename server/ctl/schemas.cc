@@ -199,4 +199,33 @@ const Schema& RuntimeCheckSchema() {
   return schema;
 }
 
+const Schema& AuditRecordSchema() {
+  static const Schema schema = {
+      .kind = "AuditRecord",
+      .fields = {{"sequence", Unit::kCount}, {"actor.uid", Unit::kCount}, {"actor.pid", Unit::kCount}},
+      .columns = {{"RECORD", {"sequence"}},
+                  {"TIME", {"time"}},
+                  {"ACTOR", {"actor.user"}},
+                  {"VERB", {"verb"}},
+                  {"TARGET", {"target"}},
+                  {"RESULT", {"result"}},
+                  {"REASON", {"reason"}},
+                  {"UID", {"actor.uid"}, true},
+                  {"PID", {"actor.pid"}, true},
+                  {"OPERATION", {"operation"}, true},
+                  {"BEFORE", {"before"}, true},
+                  {"AFTER", {"after"}, true}},
+  };
+  return schema;
+}
+
+const Schema& AuditChainSchema() {
+  static const Schema schema = {
+      .kind = "AuditChain",
+      .fields = {{"records", Unit::kCount}, {"first", Unit::kCount}, {"last", Unit::kCount}},
+      .columns = {{"RECORDS", {"records"}}, {"FIRST", {"first"}}, {"LAST", {"last"}}, {"HEAD", {"head"}}},
+  };
+  return schema;
+}
+
 }  // namespace flagos::ctl

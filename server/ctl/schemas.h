@@ -18,5 +18,7 @@ const Schema& ConfigChangeSchema();
 const Schema& ConfigMistakeSchema();
 const Schema& RuntimeSchema();
 const Schema& RuntimeCheckSchema();
+const Schema& AuditRecordSchema();
+const Schema& AuditChainSchema();
 
 }  // namespace flagos::ctl

@@ -11,11 +11,11 @@ PYTHON_BIN := .venv/bin/python
 # Progress as "[12/340 3.5s] what": how much is done and how long it has taken.
 export NINJA_STATUS = [%f/%t %es] 
 
-.PHONY: help setup configure build demo test test-versions test-node conformance cuda bench lint format wheel package clean distclean
+.PHONY: help setup configure build demo test test-versions test-node test-monitoring conformance cuda bench lint format wheel package clean distclean
 
 help: ## list these commands
 	@echo "flagosd, the device server for PyTorch. Commands:"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 	@echo "Variables: JOBS=$(JOBS) (parallel compilations), PYTHON (to make .venv from), TORCH_INDEX_URL (where to take"
 	@echo "torch from), ONLY=\"release pytest ...\" (stages of make test)."
 
@@ -38,6 +38,9 @@ test: build ## build and run every test: C++ plain and with sanitizers, Python, 
 test-versions: build cuda ## test this PyTorch's client with executors of the PyTorch that `make cuda` builds against
 	@JOBS=$(JOBS) scripts/check_versions.sh
 	@$(PYTHON_BIN) -m pytest tests/versions --quiet
+
+test-monitoring: build ## test the Grafana board and the alerts of deploy/monitoring with a real Prometheus (fetched where it is missing)
+	@tests/monitoring/run.sh --quiet
 
 conformance: build ## run PyTorch's whole OpInfo database on the device against the CPU and print what share agrees
 	@CONFORMANCE_STEP=1 CONFORMANCE_SAMPLES=30 $(PYTHON_BIN) -m pytest tests/conformance --numprocesses $(JOBS) --quiet

@@ -33,6 +33,7 @@ mkdir -p "$root/etc/flagos/conf.d"
 install -D -m 644 -t "$root/lib/systemd/system" deploy/systemd/*
 install -D -m 644 deploy/debian/flagos.sysusers "$root/usr/lib/sysusers.d/flagos.conf"
 install -D -m 644 deploy/debian/flagos.tmpfiles "$root/usr/lib/tmpfiles.d/flagos.conf"
+install -D -m 644 -t "$root/usr/share/flagos/monitoring" deploy/monitoring/*
 mkdir -p "$root/usr/share/bash-completion/completions" "$root/usr/share/zsh/vendor-completions"
 "$native/bin/flagosctl" completion bash >"$root/usr/share/bash-completion/completions/flagosctl"
 "$native/bin/flagosctl" completion zsh >"$root/usr/share/zsh/vendor-completions/_flagosctl"

@@ -25,10 +25,10 @@ struct MetricsSnapshot {
   struct Audit {
     uint64_t records = 0, failures = 0;
   };
-  std::optional<Audit> audit;       // of the audit log, where there is one
-  bool reload_ok = true;            // the configuration's latest reload; true before the first
-  double started = 0;               // when flagosd did, Unix seconds
-  uint64_t resident = 0;            // bytes of flagosd
+  std::optional<Audit> audit;  // of the audit log, where there is one
+  bool reload_ok = true;       // the configuration's latest reload; true before the first
+  double started = 0;          // when flagosd did, Unix seconds
+  uint64_t resident = 0;       // bytes of flagosd
 };
 
 // The snapshot as a page of metrics, of at most `max_series` samples. docs/operations.md lists the names.

@@ -27,14 +27,13 @@ struct ChannelRecord {
   uint64_t session;
   uint64_t ring_bytes;     // kAssign, kRejoin
   uint64_t arena_bytes;    // kAssign, kRejoin
-  uint64_t memory_quota;   // kAssign; 0: none
+  uint32_t pid;            // kReady, kRejoin: the executor's own, as it sees it
+  uint32_t reserved;       // zero
   uint32_t device_count;   // kReady, kRejoin
   uint32_t flags;          // kAssign: kEndWithDaemon
-  uint32_t pid;            // kReady: the executor's own, as it sees it
-  uint32_t reserved;       // zero
   char vendor[32];         // kReady, kRejoin
   char torch_version[32];  // kReady, kRejoin
-  char message[392];
+  char message[400];
 };
 static_assert(sizeof(ChannelRecord) == 512);
 
@@ -42,18 +41,20 @@ static_assert(sizeof(ChannelRecord) == 512);
 inline constexpr uint32_t kEndWithDaemon = 1;
 
 // Order of the descriptors of kAssign: ring (read-only), executor region and arena (read-write), the executor's end of
-// the liveness socket, and a pidfd of the client, which the executor watches itself.
+// the liveness socket, a pidfd of the client, which the executor watches itself, and the lease's memory page
+// (read-write, proto/shm/lease_page.h).
 enum ChannelDescriptor {
   kChannelRing = 0,
   kChannelExecutor = 1,
   kChannelArena = 2,
   kChannelLiveness = 3,
   kChannelClient = 4,
-  kChannelFdCount = 5
+  kChannelLease = 5,
+  kChannelFdCount = 6
 };
 
 // Order of the descriptors of kRejoin: as of kAssign, as far as a new flagosd needs them.
-enum RejoinDescriptor { kRejoinRing = 0, kRejoinExecutor = 1, kRejoinClient = 2, kRejoinFdCount = 3 };
+enum RejoinDescriptor { kRejoinRing = 0, kRejoinExecutor = 1, kRejoinClient = 2, kRejoinLease = 3, kRejoinFdCount = 4 };
 
 // Command line of an executor:
 //   flagos-executor --vendor NAME --vendor-dir DIR [--libtorch DIR] --channel-fd N [--daemon SOCKET] [--devices 0,1]

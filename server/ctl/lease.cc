@@ -7,6 +7,7 @@
 #include "server/ctl/message_json.h"
 #include "server/ctl/render.h"
 #include "server/ctl/schemas.h"
+#include "server/daemon/config/memory_limit.h"
 
 namespace flagos::ctl {
 namespace {
@@ -16,6 +17,8 @@ using Stub = v1::Control::Stub;
 struct State {
   std::vector<uint32_t> devices;
   std::string name;
+  std::string memory;
+  std::optional<absl::Duration> watch;
   std::string id;
   absl::Duration ttl = absl::ZeroDuration();
 };
@@ -27,9 +30,24 @@ absl::Status Open(const Program& program, const State& state) {
   for (const uint32_t device : state.devices) request.add_devices(device);
   request.set_ttl(absl::ToDoubleSeconds(state.ttl));
   request.set_name(state.name);
+  request.set_memory(state.memory);
   const auto response = client->Call(&Stub::OpenLease, request);
   if (!response.ok()) return response.status();
-  return program.print(RenderItem(LeaseSchema(), ToJson(*response), program.options.view));
+  return program.print(RenderItem(OpenedLeaseSchema(), ToJson(*response), program.options.view));
+}
+
+absl::StatusOr<Listing> ListLeases(const Client& client) {
+  const auto response = client.Call(&Stub::ListLeases, v1::ListLeasesRequest());
+  if (!response.ok()) return response.status();
+  Listing listing{&LeaseSchema(), {}};
+  for (const v1::Lease& lease : response->leases()) listing.rows.push_back(ToJson(lease));
+  return listing;
+}
+
+// CLI11 takes a text for what is wrong.
+std::string CheckMemory(const std::string& text) {
+  const auto limit = daemon::ParseMemoryLimit(text);
+  return limit.ok() ? std::string() : std::string(limit.status().message());
 }
 
 absl::Status Close(const Program& program, const State& state) {
@@ -66,7 +84,16 @@ void AddLeaseCommands(CLI::App& app, Program& program) {
           "Ends by itself after this time once no session is left in it (flagosd's default)")
       ->check(CheckDuration)
       ->type_name("DURATION");
+  open->add_option("--memory", state->memory,
+                   "What all its sessions together may hold of each device (flagosd's [quota] default_memory)")
+      ->check(CheckMemory)
+      ->type_name("4GiB|25%|none");
   open->callback([&program, state] { program.run = [&program, state] { return Open(program, *state); }; });
+
+  CLI::App* const list = noun->add_subcommand("list", "All leases, with what they hold")->fallthrough();
+  AddWatch(*list, state->watch);
+  list->callback(
+      [&program, state] { program.run = [&program, state] { return PrintList(program, state->watch, ListLeases); }; });
 
   CLI::App* const close = noun->add_subcommand("close", "Closes a lease and ends its sessions")->fallthrough();
   close->add_option("lease", state->id, "Its name as lease open printed it")->required();

@@ -106,6 +106,26 @@ const Schema& SessionEventSchema() {
 
 const Schema& LeaseSchema() {
   static const Schema schema = {
+      .kind = "Lease",
+      .fields = {{"uid", Unit::kCount},
+                 {"sessions", Unit::kCount},
+                 {"memory_used", Unit::kBytes},
+                 {"memory_quota", Unit::kBytes},
+                 {"devices.index", Unit::kCount},
+                 {"devices.memory_used", Unit::kBytes},
+                 {"devices.memory_quota", Unit::kBytes}},
+      .columns = {{"LEASE", {"lease"}},
+                  {"NAME", {"name"}},
+                  {"OWNER", {"owner"}},
+                  {"SESS", {"sessions"}},
+                  {"MEM/QUOTA", {"memory_used", "memory_quota"}},
+                  {"LIMIT", {"memory_limit"}}},
+  };
+  return schema;
+}
+
+const Schema& OpenedLeaseSchema() {
+  static const Schema schema = {
       .kind = "Lease", .fields = {}, .columns = {{"LEASE", {"lease"}}, {"TOKEN", {"token"}}, {"FOLDER", {"folder"}}}};
   return schema;
 }

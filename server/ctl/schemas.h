@@ -10,6 +10,7 @@ const Schema& DeviceSchema();
 const Schema& SessionSchema();
 const Schema& SessionEventSchema();
 const Schema& LeaseSchema();
+const Schema& OpenedLeaseSchema();
 const Schema& ClosedLeaseSchema();
 const Schema& VersionSchema();
 const Schema& CheckSchema();

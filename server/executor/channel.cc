@@ -89,13 +89,13 @@ absl::StatusOr<ChannelMessage> Channel::receive() {
   assignment.session = record.session;
   assignment.ring_bytes = record.ring_bytes;
   assignment.arena_bytes = record.arena_bytes;
-  assignment.memory_quota = record.memory_quota;
   assignment.end_with_daemon = (record.flags & kEndWithDaemon) != 0;
   assignment.ring = std::move(fds[kChannelRing]);
   assignment.executor = std::move(fds[kChannelExecutor]);
   assignment.arena = std::move(fds[kChannelArena]);
   assignment.liveness = std::move(fds[kChannelLiveness]);
   assignment.client = std::move(fds[kChannelClient]);
+  assignment.lease = std::move(fds[kChannelLease]);
   return message;
 }
 

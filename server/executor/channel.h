@@ -19,9 +19,8 @@ struct Assignment {
   uint64_t session = 0;
   uint64_t ring_bytes = 0;
   uint64_t arena_bytes = 0;
-  uint64_t memory_quota = 0;  // 0: none
   bool end_with_daemon = false;
-  UniqueFd ring, executor, arena, liveness, client;
+  UniqueFd ring, executor, arena, liveness, client, lease;
 };
 
 // What flagosd says.

@@ -101,6 +101,7 @@ void Dispatcher::idle() {
 }
 
 void Dispatcher::account() {
+  host_.show_limits();
   uint64_t since = busy_since_.load(std::memory_order_relaxed);
   if (since == 0) return;
   const uint64_t now = MonotonicNanoseconds();

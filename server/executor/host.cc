@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/executor/host.h"
 
+#include <algorithm>
 #include <climits>
 
 #include "proto/shm/futex.h"
 
 namespace flagos::executor {
 
-SessionHost::SessionHost(const SessionRegions& regions, uint64_t memory_quota, std::span<const uint64_t> total_bytes,
+SessionHost::SessionHost(const SessionRegions& regions, LeaseAccount* memory, std::span<const uint64_t> total_bytes,
                          int descriptors)
     : regions_(regions),
       page_(regions.page()),
-      memory_quota_(memory_quota),
+      memory_(memory),
+      total_bytes_(total_bytes.begin(), total_bytes.end()),
       device_count_(static_cast<uint32_t>(total_bytes.size())),
       descriptors_(descriptors),
       writer_(regions.client(), regions.executor()),
@@ -44,7 +46,28 @@ Error SessionHost::device_failed(const Error& error) {
   return {error.code, message};
 }
 
+void SessionHost::show_limits() {
+  for (uint32_t device = 0; memory_ != nullptr && device < device_count_; ++device) {
+    const LeaseMemory lease = memory_->view(device);
+    if (lease.quota == 0) continue;
+    const uint64_t room = lease.quota - std::min(lease.quota, lease.used);
+    const uint64_t most = std::min(total_bytes_[device], memory_->charged(device) + room);
+    figures(device).total_bytes.store(static_cast<int64_t>(most), std::memory_order_relaxed);
+  }
+}
+
+void SessionHost::add_lease(uint32_t device, MemoryStats& stats) const {
+  if (memory_ == nullptr || device >= device_count_) return;
+  const LeaseMemory lease = memory_->view(device);
+  if (lease.quota == 0) return;
+  const uint64_t room = lease.quota - std::min(lease.quota, lease.used);
+  stats.quota_bytes = static_cast<int64_t>(std::min<uint64_t>(lease.quota, INT64_MAX));
+  stats.free_bytes =
+      static_cast<int64_t>(std::min(static_cast<uint64_t>(std::max<int64_t>(stats.free_bytes, 0)), room));
+}
+
 void SessionHost::start() {
+  show_limits();
   page_->last_active_ns.store(MonotonicNanoseconds(), std::memory_order_relaxed);
   page_->state.store(static_cast<uint64_t>(ExecutorState::kRunning), std::memory_order_release);
   FutexWake(page_->state, INT_MAX);

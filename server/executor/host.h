@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "proto/shm/lease_memory.h"
 #include "proto/shm/replies.h"
 #include "server/executor/breadcrumb.h"
 #include "server/executor/failures.h"
@@ -28,9 +29,10 @@ struct EndCause {
 // Thread safe but for breadcrumb(), which says so itself. Outlives the Backend opened with it.
 class SessionHost final : public vendor::Host {
  public:
-  // `regions` is borrowed, and so is `descriptors`, the socket on which descriptors come and go (-1: none do).
-  // `total_bytes` has an entry for each device of the session.
-  SessionHost(const SessionRegions& regions, uint64_t memory_quota, std::span<const uint64_t> total_bytes,
+  // `regions` is borrowed, and so are `memory`, the session's account of its lease's memory (null: there is none), and
+  // `descriptors`, the socket on which descriptors come and go (-1: none do). `total_bytes` has an entry for each
+  // device of the session.
+  SessionHost(const SessionRegions& regions, LeaseAccount* memory, std::span<const uint64_t> total_bytes,
               int descriptors = -1);
 
   void complete(uint16_t stream, uint64_t sequence) override;
@@ -41,10 +43,15 @@ class SessionHost final : public vendor::Host {
   std::span<std::byte> arena() const override { return regions_.arena(); }
   void keep_arena_in_place() override { page_->arena_in_place.store(1, std::memory_order_relaxed); }
   DeviceFigures& figures(uint32_t device) override { return page_->devices[device % kMaxDevices]; }
-  uint64_t memory_quota() const override { return memory_quota_; }
+  LeaseAccount* memory() override { return memory_; }
 
   // What ends the session; called from any thread. Set once, before the session's first record.
   void on_device_failure(std::function<void(const EndCause&)> end) { end_ = std::move(end); }
+
+  // Shows the client, as its devices' total, what the session may hold at most as its lease is now.
+  void show_limits();
+  // Fills in what `stats`, of a device, cannot know of the lease.
+  void add_lease(uint32_t device, MemoryStats& stats) const;
 
   // Publishes that the session runs, and wakes who waits for that.
   void start();
@@ -62,7 +69,8 @@ class SessionHost final : public vendor::Host {
  private:
   const SessionRegions& regions_;
   ExecutorPage* const page_;
-  const uint64_t memory_quota_;
+  LeaseAccount* const memory_;
+  const std::vector<uint64_t> total_bytes_;  // by device
   const uint32_t device_count_;
   const int descriptors_;
   ReplyWriter writer_;

@@ -35,6 +35,7 @@ UniqueFd Rejoiner::knock() const {
   descriptors[kRejoinRing] = served_.ring.get();
   descriptors[kRejoinExecutor] = served_.executor.get();
   descriptors[kRejoinClient] = served_.client;
+  descriptors[kRejoinLease] = served_.lease;
   if (!SendRecord(socket.get(), bytes, descriptors).ok()) return {};
   return socket;
 }

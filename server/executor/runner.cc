@@ -169,9 +169,11 @@ void CommandRunner::look_at_kernels(const Command& command) {
 }
 
 void CommandRunner::memory_stats(const Command& command) {
-  const auto stats = backend_.memory_stats(command.device);
+  auto stats = backend_.memory_stats(command.device);
   if (command.subject == 1) backend_.reset_peak_memory(command.device);
   if (stats.ok()) {
+    host_.add_lease(command.device, stats.value());
+    host_.show_limits();
     settle(command, Error::Ok(), BytesOf(stats.value()));
   } else {
     settle(command, stats.error());

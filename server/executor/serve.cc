@@ -37,6 +37,13 @@ absl::StatusOr<Started> Start(const Arguments& arguments) {
   return Started{std::move(vendor).value(), std::move(devices).value()};
 }
 
+// The session's devices by number on the node.
+std::vector<uint32_t> NodeDevices(const vendor::Options& options, size_t count) {
+  std::vector<uint32_t> devices = options.devices;
+  for (uint32_t device = 0; options.devices.empty() && device < count; ++device) devices.push_back(device);
+  return devices;
+}
+
 // The session that flagosd assigns; nullopt: the executor is not needed any more.
 absl::StatusOr<std::optional<Assignment>> AwaitAssignment(Channel& channel, int signals) {
   for (;;) {
@@ -53,18 +60,18 @@ absl::StatusOr<std::optional<Assignment>> AwaitAssignment(Channel& channel, int 
 }
 
 // Takes the regions' descriptors.
-Served WhatIsServed(const Started& started, Assignment& assignment) {
+Served WhatIsServed(const Started& started, Assignment& assignment, const LeaseAccount& account) {
   Served served;
   served.record.session = assignment.session;
   served.record.ring_bytes = assignment.ring_bytes;
   served.record.arena_bytes = assignment.arena_bytes;
-  served.record.memory_quota = assignment.memory_quota;
   CopyText(served.record.vendor, started.vendor->name());
   CopyText(served.record.torch_version, started.vendor->torch_version());
   served.devices = started.devices;
   served.ring = std::move(assignment.ring);
   served.executor = std::move(assignment.executor);
   served.client = assignment.client.get();
+  served.lease = account.fd();
   return served;
 }
 
@@ -87,19 +94,21 @@ absl::Status ServeSession(const Arguments& arguments, Started& started, Channel&
                                      assignment.ring_bytes, assignment.arena_bytes);
   if (!regions.ok()) return ToStatus(regions.error());
   assignment.arena.reset();
-  const Rejoiner rejoiner(assignment.end_with_daemon ? "" : arguments.daemon, WhatIsServed(started, assignment));
 
   std::vector<uint64_t> memory;
   for (const DeviceRecord& device : started.devices) memory.push_back(device.total_memory);
-  SessionHost host(regions.value(), assignment.memory_quota, memory, assignment.liveness.get());
+  const auto account = LeaseAccount::Join(std::move(assignment.lease), assignment.session,
+                                          NodeDevices(arguments.options, started.devices.size()));
+  if (!account.ok()) return ToStatus(account.error());
+  const Rejoiner rejoiner(assignment.end_with_daemon ? "" : arguments.daemon,
+                          WhatIsServed(started, assignment, *account.value()));
+  SessionHost host(regions.value(), account.value().get(), memory, assignment.liveness.get());
   const auto backend = started.vendor->open(host);
   if (!backend.ok()) return ToStatus(backend.error());
   Dispatcher dispatcher(host, *backend.value());
   FLAGOS_RETURN_IF_ERROR(channel.send_assigned(assignment.session, absl::OkStatus()));
-  log::Info("session assigned", {{"session", assignment.session},
-                                 {"vendor", started.vendor->name()},
-                                 {"devices", started.devices.size()},
-                                 {"memory_quota", assignment.memory_quota}});
+  log::Info("session assigned",
+            {{"session", assignment.session}, {"vendor", started.vendor->name()}, {"devices", started.devices.size()}});
   SetThreadName(Cat("flagos-ex-", assignment.session));
 
   const Watcher watcher({.channel = &channel,

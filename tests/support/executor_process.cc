@@ -14,6 +14,7 @@
 #include <span>
 #include <stdexcept>
 
+#include "proto/shm/lease_memory.h"
 #include "proto/socket/unix_socket.h"
 
 namespace flagos::testing {
@@ -112,8 +113,13 @@ UniqueFd ExecutorProcess::assign(const SessionMemory& memory, int client_pidfd, 
   record.ring_bytes = memory.ring_bytes;
   record.arena_bytes = memory.arena_bytes;
   record.flags = flags;
-  const int fds[kChannelFdCount] = {memory.ring_read_only.get(), memory.executor_fd.get(), memory.arena_fd.get(),
-                                    theirs.get(), client_pidfd};
+  const NewLeasePage lease = Must(CreateLeasePage());
+  const int fds[kChannelFdCount] = {memory.ring_read_only.get(),
+                                    memory.executor_fd.get(),
+                                    memory.arena_fd.get(),
+                                    theirs.get(),
+                                    client_pidfd,
+                                    lease.fd.get()};
   send(record, fds);
   return std::move(ours);
 }

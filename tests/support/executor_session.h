@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -25,7 +26,8 @@ class ExecutorSession {
         devices_(Must(vendor_->start(options))),
         regions_(Must(executor::SessionRegions::Map(memory_.ring_read_only.get(), memory_.executor_fd.get(),
                                                     memory_.arena_fd.get(), memory_.ring_bytes, memory_.arena_bytes))),
-        host_(regions_, memory_quota, TotalMemory(), descriptors_.second.get()),
+        account_(Account(memory_quota, devices_.size())),
+        host_(regions_, account_.get(), TotalMemory(), descriptors_.second.get()),
         backend_(Must(vendor_->open(host_))),
         dispatcher_(host_, *backend_),
         thread_([this] { cause_ = dispatcher_.run(); }) {}
@@ -47,6 +49,14 @@ class ExecutorSession {
   }
 
  private:
+  // Of a lease of its own, with this quota on each device.
+  static std::unique_ptr<LeaseAccount> Account(uint64_t quota, size_t devices) {
+    NewLeasePage page = Must(CreateLeasePage());
+    for (auto& of_device : LeasePageOf(page.mapping).quota) of_device.store(quota);
+    std::vector<uint32_t> numbers(devices);
+    std::iota(numbers.begin(), numbers.end(), 0u);
+    return Must(LeaseAccount::Join(std::move(page.fd), 7, std::move(numbers)));
+  }
   std::vector<uint64_t> TotalMemory() const {
     std::vector<uint64_t> bytes;
     for (const DeviceRecord& device : devices_) bytes.push_back(device.total_memory);
@@ -59,6 +69,7 @@ class ExecutorSession {
   const std::vector<DeviceRecord> devices_;
   const executor::SessionRegions regions_;
   const std::pair<UniqueFd, UniqueFd> descriptors_ = Must(UnixPair());
+  const std::unique_ptr<LeaseAccount> account_;
   executor::SessionHost host_;
   const std::unique_ptr<vendor::Backend> backend_;
   executor::Dispatcher dispatcher_;

@@ -28,8 +28,7 @@ TEST(CpuSizeClass, HoldsItsSizesAndWastesLittle) {
 
 class CpuPool : public ::testing::Test {
  protected:
-  Quota quota_;
-  DevicePool pool_{256 * kMiB, quota_};
+  DevicePool pool_{256 * kMiB};
 };
 
 TEST_F(CpuPool, AFreedBlockIsTheNextOfItsSize) {
@@ -90,7 +89,7 @@ TEST_F(CpuPool, FiguresArePeaksAndWhatIsLive) {
   pool_.report_to(nullptr);
 }
 
-TEST_F(CpuPool, CapacityAndQuotaAreNotExceeded) {
+TEST_F(CpuPool, CapacityIsNotExceeded) {
   EXPECT_EQ(pool_.allocate(257 * kMiB), nullptr);
   EXPECT_EQ(pool_.allocate(~uint64_t{0}), nullptr);
   Block* most = pool_.allocate(200 * kMiB);
@@ -100,16 +99,6 @@ TEST_F(CpuPool, CapacityAndQuotaAreNotExceeded) {
   ASSERT_NE(now, nullptr);
   EXPECT_EQ(pool_.stats().reserved_bytes / static_cast<int64_t>(kMiB), 100);
   DevicePool::Release(now->data);
-
-  Quota limited;
-  limited.set_limit(10 * kMiB);
-  DevicePool first(256 * kMiB, limited), second(256 * kMiB, limited);
-  Block* six = first.allocate(6 * kMiB);
-  EXPECT_EQ(second.allocate(6 * kMiB), nullptr);
-  DevicePool::Release(six->data);
-  Block* then = second.allocate(6 * kMiB);
-  ASSERT_NE(then, nullptr);
-  DevicePool::Release(then->data);
 }
 
 TEST_F(CpuPool, ThreadsShareIt) {

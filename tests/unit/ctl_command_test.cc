@@ -84,6 +84,17 @@ class FixedControl final : public v1::Control::Service {
     response->set_folder("/run/flagos/containers/l7/mount");
     return Status::OK;
   }
+  Status ListLeases(ServerContext*, const v1::ListLeasesRequest*, v1::ListLeasesResponse* response) override {
+    v1::Lease& one = *response->add_leases();
+    one.set_lease("l7");
+    one.set_name("job");
+    one.set_owner("alice");
+    one.set_sessions(2);
+    one.set_memory_limit("25%");
+    one.set_memory_used(3ull << 30);
+    one.set_memory_quota(4ull << 30);
+    return Status::OK;
+  }
   Status CloseLease(ServerContext*, const v1::CloseLeaseRequest* request, v1::CloseLeaseResponse* response) override {
     if (request->lease() != "l7") return {StatusCode::NOT_FOUND, "there is no lease " + request->lease()};
     response->set_sessions_ended(2);
@@ -203,10 +214,15 @@ TEST_F(Command, WatchPrintsALineAnEvent) {
 }
 
 TEST_F(Command, LeasesAreOpenedAndClosed) {
-  EXPECT_EQ(run({"lease", "open", "--devices", "0,1", "--ttl", "10m", "--name", "night"}), 0) << err;
+  EXPECT_EQ(run({"lease", "open", "--devices", "0,1", "--ttl", "10m", "--name", "night", "--memory", "4GiB"}), 0)
+      << err;
   EXPECT_EQ(out, "lease   l7\ntoken   " + std::string(64, 'a') + "\nfolder  /run/flagos/containers/l7/mount\n");
   EXPECT_EQ(control.lease.devices_size(), 2);
   EXPECT_EQ(control.lease.ttl(), 600);
+  EXPECT_EQ(control.lease.memory(), "4GiB");
+  EXPECT_EQ(run({"lease", "open", "--memory", "4"}), static_cast<int>(ExitCode::kUsage));
+  EXPECT_EQ(run({"lease", "list"}), 0) << err;
+  EXPECT_EQ(out, "LEASE  NAME  OWNER  SESS  MEM/QUOTA  LIMIT\nl7     job   alice     2  3GiB/4GiB  25%\n");
   EXPECT_EQ(run({"lease", "close", "l7"}), 0);
   EXPECT_EQ(out, "closed lease l7; sessions ended: 2\n");
   EXPECT_EQ(run({"lease", "close", "l7", "-o", "csv"}), 0);

@@ -18,6 +18,7 @@ flagos_add_test(NAME daemon_parts_test
     daemon_metrics_test.cc
     daemon_peer_test.cc
     daemon_pool_test.cc
+    daemon_quota_test.cc
     daemon_socket_test.cc
     daemon_state_test.cc
     daemon_supervisor_test.cc

@@ -152,7 +152,7 @@ TEST(ContainerLease, ATokenServesTheContainerThatUsedItFirst) {
   EXPECT_THAT(std::string(leases.find(lease.token, other).status().message()), HasSubstr("another container's"));
   // As another flagosd has it.
   LeaseTable later(**loop);
-  later.restore(LeaseTable::Store(lease));
+  ASSERT_TRUE(later.restore(LeaseTable::Store(lease)).ok());
   EXPECT_FALSE(later.find(lease.token, other).ok());
   EXPECT_TRUE(later.find(lease.token, first).ok());
 }

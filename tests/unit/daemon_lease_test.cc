@@ -37,12 +37,12 @@ TEST_F(LeaseTest, ATokenIsItsUsersAlone) {
 }
 
 TEST_F(LeaseTest, NobodyFindsALeaseWithoutAToken) {
-  table_.open_own(1000);
+  ASSERT_TRUE(table_.open_own(1000).ok());
   EXPECT_FALSE(table_.find(kNoToken, 1000).ok());
 }
 
 TEST_F(LeaseTest, AnOwnLeaseEndsWithItsSession) {
-  Lease& lease = table_.open_own(1000);
+  Lease& lease = **table_.open_own(1000);
   const std::string id = lease.id;
   table_.add_session(lease, 1);
   EXPECT_NE(table_.find(id), nullptr);

@@ -95,7 +95,7 @@ class NullMemoryTest : public ::testing::Test {
   static constexpr uint32_t kAdd = 1;
   NullMemoryTest()
       : session_(std::make_unique<null::NullVendor>(),
-                 {.devices = {}, .values = {{"devices", "2"}, {"memory", "1000"}}}, 1500) {
+                 {.devices = {}, .values = {{"devices", "2"}, {"memory", "1000"}}}, 950) {
     client().define_operator(kAdd, "aten::add", "Tensor", {ReturnKind::kTensor});
     client().define_signature(kAdd, {.op = kAdd, .arguments = {TensorArgument({100})}, .expected = {}});
   }
@@ -110,14 +110,15 @@ class NullMemoryTest : public ::testing::Test {
 };
 
 TEST_F(NullMemoryTest, HoldsTheDevicesLimitAndTheQuota) {
-  EXPECT_TRUE(allocate(1, 900)->error.ok());
-  const Reply full = *allocate(2, 101);
+  const Reply full = *allocate(2, 1001);
   EXPECT_EQ(full.error.code, ErrorCode::kOutOfMemory);
-  EXPECT_THAT(full.error.message, HasSubstr("100 of 1000 free"));
-  const Reply over = *allocate(3, 601, 1);
+  EXPECT_THAT(full.error.message, HasSubstr("1000 of 1000 free"));
+  EXPECT_TRUE(allocate(1, 900)->error.ok());
+  EXPECT_TRUE(allocate(2, 900, 1)->error.ok()) << "the other device has a quota of its own";
+  const Reply over = *allocate(3, 51);
   EXPECT_EQ(over.error.code, ErrorCode::kOutOfMemory);
-  EXPECT_THAT(over.error.message, HasSubstr("900 of its quota of 1500"));
-  EXPECT_TRUE(allocate(3, 600, 1)->error.ok());
+  EXPECT_THAT(over.error.message, HasSubstr("900 bytes of its quota of 950 bytes there, session s7 most of it"));
+  EXPECT_TRUE(allocate(3, 50)->error.ok());
 }
 
 TEST_F(NullMemoryTest, WhatAFailedCallShouldHaveMadeRaisesItsError) {

@@ -221,11 +221,22 @@ ContextState DefaultContext() {
   return state;
 }
 
+// Of a lease of its own.
+std::unique_ptr<LeaseAccount> AccountOf(uint64_t quota, uint32_t device_count) {
+  auto page = CreateLeasePage();
+  std::vector<uint32_t> devices;
+  for (uint32_t device = 0; device < device_count; ++device) {
+    LeasePageOf(page.value().mapping).quota[device].store(quota);
+    devices.push_back(device);
+  }
+  return std::move(LeaseAccount::Join(std::move(page.value().fd), 1, std::move(devices)).value());
+}
+
 Driver::Driver(vendor::Options options, uint64_t quota)
     : host_(std::make_unique<RecordingHost>()), vendor_(std::make_unique<cpu::CpuVendor>()) {
-  host_->quota = quota;
   const auto devices = vendor_->start(options);
   EXPECT_TRUE(devices.ok()) << devices.error().message;
+  if (quota != 0) host_->account = AccountOf(quota, static_cast<uint32_t>(devices.value().size()));
   auto backend = vendor_->open(*host_);
   EXPECT_TRUE(backend.ok()) << backend.error().message;
   backend_ = std::move(backend).value();

@@ -28,7 +28,7 @@ class RecordingHost final : public vendor::Host {
   void count_misprediction() override;
   std::span<std::byte> arena() const override { return {arena_, sizeof arena_}; }
   DeviceFigures& figures(uint32_t device) override { return figures_[device]; }
-  uint64_t memory_quota() const override { return quota; }
+  LeaseAccount* memory() override { return account.get(); }
 
   struct Failed {
     uint64_t sequence;
@@ -38,7 +38,7 @@ class RecordingHost final : public vendor::Host {
   std::vector<Warning> warnings() const;
   int mispredictions() const;
 
-  uint64_t quota = 0;
+  std::unique_ptr<LeaseAccount> account;  // null: nobody counts
 
  private:
   mutable std::mutex mutex_;
@@ -91,6 +91,7 @@ struct Answer {
 
 class Driver {
  public:
+  // `quota`: of the lease on each device, in bytes; 0: nobody counts.
   explicit Driver(vendor::Options options = {}, uint64_t quota = 0);
   ~Driver();
 

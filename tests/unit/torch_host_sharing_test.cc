@@ -67,7 +67,7 @@ TEST(TorchHostSharing, TheSameMemoryHasOneIdentity) {
 }
 
 TEST(TorchHostSharing, MemoryIsCountedAndHeldToTheQuota) {
-  Driver driver({}, 1 << 18);
+  Driver driver({}, 8 << 20);
   const auto allocated = [&] { return driver.host().figures(0).allocated_bytes.load(); };
   const int64_t before = allocated();
   const DeviceTensor x = driver.put(at::ones({1 << 14}));
@@ -81,9 +81,9 @@ TEST(TorchHostSharing, MemoryIsCountedAndHeldToTheQuota) {
   EXPECT_EQ(allocated(), before);
   // No room for the storage twice. (The test's own tensors are counted too: it is the vendor's process.)
   const uint32_t large = driver.new_handle();
-  ASSERT_TRUE(driver.backend().allocate(large, 160 << 10, 0, 0).ok());
+  ASSERT_TRUE(driver.backend().allocate(large, 4 << 20, 0, 0).ok());
   EXPECT_EQ(driver.backend().export_memory(large, 0).error().code, ErrorCode::kOutOfMemory);
-  EXPECT_EQ(allocated() - before, 160 << 10);
+  EXPECT_EQ(allocated() - before, 4 << 20);
 }
 
 TEST(TorchHostSharing, WhatIsNoStorageIsRefused) {

@@ -82,12 +82,19 @@ TEST(TorchHostMemory, OutOfMemoryIsAnErrorOfTheCallAndNothingIsLost) {
   EXPECT_TRUE(at::equal(driver.get(x), at::ones({64})));
 }
 
-TEST(TorchHostMemory, AQuotaHoldsOverAllDevices) {
+TEST(TorchHostMemory, AQuotaHoldsOnEachDevice) {
   Driver driver(WithDevices("2"), uint64_t{32} << 20);
-  ASSERT_TRUE(driver.backend().allocate(driver.new_handle(), 20 << 20, 0, 0).ok());
-  const Error error = driver.backend().allocate(driver.new_handle(), 20 << 20, 1, 1);
+  const uint32_t first = driver.new_handle();
+  ASSERT_TRUE(driver.backend().allocate(first, 20 << 20, 0, 0).ok());
+  ASSERT_TRUE(driver.backend().allocate(driver.new_handle(), 20 << 20, 1, 1).ok());
+  const Error error = driver.backend().allocate(driver.new_handle(), 24 << 20, 0, 0);
   EXPECT_EQ(error.code, ErrorCode::kOutOfMemory);
-  EXPECT_NE(error.message.find("a quota of 32.00 MiB"), std::string::npos) << error.message;
+  EXPECT_NE(error.message.find("of its quota of 32.00 MiB there, session s1 most of it"), std::string::npos)
+      << error.message;
+  // What is cached is given up for it.
+  driver.backend().free(first, 0);
+  EXPECT_TRUE(driver.backend().allocate(driver.new_handle(), 24 << 20, 0, 0).ok());
+  EXPECT_EQ(driver.host().account->view(0).used, static_cast<uint64_t>(driver.host().figures(0).reserved_bytes.load()));
 }
 
 TEST(TorchHostBits, LazilyConjugatedAndNegatedOperandsAreResolved) {

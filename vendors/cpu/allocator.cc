@@ -4,7 +4,6 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 
-#include <cstdio>
 #include <string>
 
 namespace flagos::cpu {
@@ -18,29 +17,16 @@ void Release(void* data) {
   if (data != nullptr) DevicePool::Release(static_cast<std::byte*>(data));
 }
 
-std::string Readable(uint64_t bytes) {
-  constexpr const char* kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
-    value /= 1024;
-    ++unit;
-  }
-  char text[32];
-  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.2f %s", value, kUnits[unit]);
-  return text;
-}
-
 [[noreturn]] void ThrowOutOfMemory(const DevicePool& pool, uint8_t device, uint64_t bytes) {
   const MemoryStats stats = pool.stats();
   const auto used = static_cast<uint64_t>(stats.allocated_bytes);
   const auto free = static_cast<uint64_t>(stats.free_bytes);
-  const std::string quota =
-      stats.quota_bytes == 0 ? "no quota" : "a quota of " + Readable(static_cast<uint64_t>(stats.quota_bytes));
-  TORCH_CHECK_WITH(OutOfMemoryError, false, "flagos out of memory. Tried to allocate ", Readable(bytes), " on device ",
-                   static_cast<int>(device), ", which has ", Readable(pool.capacity()), ", of which ", Readable(free),
-                   " is free. This session uses ", Readable(used), " there and has ", quota,
-                   " over all its devices. Free tensors, use smaller batches, or have the quota raised.");
+  const std::string lease = Describe(pool.lease());
+  TORCH_CHECK_WITH(OutOfMemoryError, false, "flagos out of memory. Tried to allocate ", ReadableBytes(bytes),
+                   " on device ", static_cast<int>(device), ", which has ", ReadableBytes(pool.capacity()),
+                   ", of which ", ReadableBytes(free), " is free. This session uses ", ReadableBytes(used), " there",
+                   lease.empty() ? "" : "; " + lease, ". Free tensors, use smaller batches",
+                   lease.empty() ? "." : ", or open a lease with a larger quota.");
 }
 
 }  // namespace
@@ -52,7 +38,7 @@ Allocator& Allocator::Install(uint32_t devices, uint64_t capacity) {
 }
 
 Allocator::Allocator(uint32_t devices, uint64_t capacity) {
-  for (uint32_t i = 0; i < devices; ++i) pools_.push_back(std::make_unique<DevicePool>(capacity, quota_));
+  for (uint32_t i = 0; i < devices; ++i) pools_.push_back(std::make_unique<DevicePool>(capacity));
 }
 
 uint8_t Allocator::current_device() const {

@@ -35,14 +35,12 @@ class Allocator final : public c10::Allocator {
   void enter(uint8_t device);
   DevicePool& pool(uint8_t device) { return *pools_[device]; }
   uint32_t devices() const { return static_cast<uint32_t>(pools_.size()); }
-  Quota& quota() { return quota_; }
 
  private:
   Allocator(uint32_t devices, uint64_t capacity);
   c10::DataPtr allocate_on(uint8_t device, size_t bytes);
   uint8_t current_device() const;
 
-  Quota quota_;
   std::vector<std::unique_ptr<DevicePool>> pools_;
   std::atomic<uint8_t> last_entered_{0};
 };

@@ -23,12 +23,9 @@ Block* DevicePool::allocate(uint64_t bytes) {
   if (bytes > capacity_) return nullptr;
   const uint64_t counted = RoundUp(bytes, kAlignment);
   const std::lock_guard lock(mutex_);
-  if (!take(counted)) return nullptr;
+  if (!has_room(counted)) return nullptr;
   Block* block = counted <= kLargestSmall ? take_small(SizeClass(counted)) : take_large(RoundUp(counted, kLargeStep));
-  if (block == nullptr) {
-    quota_.give_back(counted);
-    return nullptr;
-  }
+  if (block == nullptr) return nullptr;
   block->counted = counted;
   ++block->slab->live;
   ++stats_.allocations;
@@ -38,13 +35,39 @@ Block* DevicePool::allocate(uint64_t bytes) {
   return block;
 }
 
-bool DevicePool::take(uint64_t bytes) {
-  return bytes <= capacity_ && static_cast<uint64_t>(stats_.allocated_bytes) <= capacity_ - bytes && quota_.take(bytes);
+bool DevicePool::has_room(uint64_t bytes) const {
+  return bytes <= capacity_ && static_cast<uint64_t>(stats_.allocated_bytes) <= capacity_ - bytes;
+}
+
+bool DevicePool::charge(uint64_t bytes) {
+  if (account_ == nullptr || account_->charge(account_device_, bytes)) return true;
+  if (stats_.reserved_bytes <= stats_.allocated_bytes) return false;
+  ++stats_.retries;
+  trim_locked();
+  return account_->charge(account_device_, bytes);
+}
+
+void DevicePool::uncharge(uint64_t bytes) {
+  if (account_ != nullptr) account_->uncharge(account_device_, bytes);
+}
+
+bool DevicePool::charge_to(LeaseAccount* account, uint32_t device) {
+  const std::lock_guard lock(mutex_);
+  trim_locked();
+  if (account != nullptr && !account->charge(device, static_cast<uint64_t>(stats_.reserved_bytes))) return false;
+  account_ = account;
+  account_device_ = device;
+  return true;
+}
+
+LeaseMemory DevicePool::lease() const {
+  const std::lock_guard lock(mutex_);
+  return account_ == nullptr ? LeaseMemory() : account_->view(account_device_);
 }
 
 bool DevicePool::count(uint64_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (!take(bytes)) return false;
+  if (!has_room(bytes) || !charge(bytes)) return false;
   ++stats_.allocations;
   ++stats_.device_allocations;
   stats_.allocated_bytes += static_cast<int64_t>(bytes);
@@ -61,7 +84,7 @@ void DevicePool::uncount(uint64_t bytes) {
   ++stats_.device_frees;
   stats_.allocated_bytes -= static_cast<int64_t>(bytes);
   stats_.reserved_bytes -= static_cast<int64_t>(bytes);
-  quota_.give_back(bytes);
+  uncharge(bytes);
   report();
 }
 
@@ -76,7 +99,6 @@ void DevicePool::release(Block* block) {
   --block->slab->live;
   ++stats_.frees;
   stats_.allocated_bytes -= static_cast<int64_t>(block->counted);
-  quota_.give_back(block->counted);
   if (block->size <= kLargestSmall) {
     Block*& first = free_[SizeClass(block->size)];
     block->next = std::exchange(first, block);
@@ -112,6 +134,8 @@ Block* DevicePool::take_large(uint64_t bytes) {
 Block* DevicePool::cut(std::unique_ptr<Slab>& from, uint64_t slab_bytes, uint64_t bytes) {
   if (!from || from->segment->size() - from->used < kHead + bytes) {
     std::unique_ptr<Slab> fresh = new_slab(slab_bytes);
+    // Close to its quota a lease has room for less.
+    if (!fresh) fresh = new_slab(kHead + bytes);
     if (!fresh) return nullptr;
     if (from) slabs_.push_back(std::move(from));
     from = std::move(fresh);
@@ -133,12 +157,18 @@ std::unique_ptr<Slab> DevicePool::new_slab(uint64_t bytes) {
     ++stats_.retries;
     trim_locked();
   }
-  auto segment = Segment::Create(bytes);
+  // Charged before it is there, and given back after it is gone.
+  const uint64_t size = Segment::SizeFor(bytes);
+  if (!charge(size)) return nullptr;
+  auto segment = Segment::Create(size);
   if (!segment) {
     ++stats_.retries;
     trim_locked();
-    segment = Segment::Create(bytes);
-    if (!segment) return nullptr;
+    segment = Segment::Create(size);
+  }
+  if (!segment) {
+    uncharge(size);
+    return nullptr;
   }
   ++stats_.device_allocations;
   stats_.reserved_bytes += static_cast<int64_t>(segment->size());
@@ -168,16 +198,19 @@ void DevicePool::trim_locked() {
   }
   for (const auto& [size, block] : free_large_) delete block;
   free_large_.clear();
-  const auto unused = [this](const std::unique_ptr<Slab>& slab) {
+  uint64_t returned = 0;
+  const auto unused = [&](const std::unique_ptr<Slab>& slab) {
     if (slab->live != 0) return false;
     ++stats_.device_frees;
     stats_.reserved_bytes -= static_cast<int64_t>(slab->segment->size());
+    returned += slab->segment->size();
     return true;
   };
   std::erase_if(slabs_, unused);
   for (std::unique_ptr<Slab>* current : {&current_small_, &current_medium_}) {
     if (*current && unused(*current)) current->reset();
   }
+  uncharge(returned);
 }
 
 MemoryStats DevicePool::stats() const {
@@ -185,7 +218,6 @@ MemoryStats DevicePool::stats() const {
   MemoryStats stats = stats_;
   stats.total_bytes = static_cast<int64_t>(capacity_);
   stats.free_bytes = stats.total_bytes - stats.allocated_bytes;
-  stats.quota_bytes = static_cast<int64_t>(quota_.limit());
   return stats;
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "proto/shm/layout.h"
+#include "proto/shm/lease_memory.h"
 #include "proto/wire/records.h"
 #include "vendors/cpu/segment.h"
 #include "vendors/cpu/size_class.h"
@@ -18,27 +18,6 @@
 namespace flagos::cpu {
 
 class DevicePool;
-
-// What all devices of a session may hold together. Thread safe.
-class Quota {
- public:
-  // Before memory is taken. 0: no limit.
-  void set_limit(uint64_t bytes) { limit_ = bytes; }
-  uint64_t limit() const { return limit_; }
-  bool take(uint64_t bytes) {
-    if (limit_ == 0) return true;
-    if (used_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= limit_) return true;
-    give_back(bytes);
-    return false;
-  }
-  void give_back(uint64_t bytes) {
-    if (limit_ != 0) used_.fetch_sub(bytes, std::memory_order_relaxed);
-  }
-
- private:
-  uint64_t limit_ = 0;
-  std::atomic<uint64_t> used_{0};
-};
 
 struct Slab;
 
@@ -65,19 +44,25 @@ struct Slab {
 class DevicePool {
  public:
   // `capacity`: bytes that the device has.
-  DevicePool(uint64_t capacity, Quota& quota) : capacity_(capacity), quota_(quota) {}
+  explicit DevicePool(uint64_t capacity) : capacity_(capacity) {}
   // REQUIRES that no block is live.
   ~DevicePool() { trim(); }
 
-  // Memory of at least `bytes` bytes, aligned to kAlignment, with old contents; null where the device, the quota or the
-  // machine has no more. REQUIRES bytes > 0.
+  // Memory of at least `bytes` bytes, aligned to kAlignment, with old contents; null where the device, the lease or
+  // the machine has no more, and giving back what is cached did not help. REQUIRES bytes > 0.
   Block* allocate(uint64_t bytes);
   // `data` of a block that allocate() gave.
   static void Release(std::byte* data);
 
-  // Counts memory that lies elsewhere as the device's own; false where it, or the quota, has no more room.
+  // Counts memory that lies elsewhere as the device's own; false where it, or the lease, has no more room.
   bool count(uint64_t bytes);
   void uncount(uint64_t bytes);
+
+  // Charges every segment to this account from now on, as its `device`, those that there are at once: false where the
+  // lease has no room for them. null: charges nothing any more.
+  bool charge_to(LeaseAccount* account, uint32_t device);
+  // What the lease holds of this device; without a limit where nothing is charged.
+  LeaseMemory lease() const;
 
   MemoryStats stats() const;
   uint64_t capacity() const { return capacity_; }
@@ -94,15 +79,16 @@ class DevicePool {
   Block* cut(std::unique_ptr<Slab>& from, uint64_t slab_bytes, uint64_t bytes);
   Block* new_block(Slab& slab, uint64_t bytes);
   std::unique_ptr<Slab> new_slab(uint64_t bytes);
-  // Takes what is to be allocated from the device and the quota.
-  bool take(uint64_t bytes);
+  bool has_room(uint64_t bytes) const;
+  // Charges what is about to be taken from the kernel, for which it may have to give back what is cached.
+  bool charge(uint64_t bytes);
+  void uncharge(uint64_t bytes);
   void trim_locked();
   void report();
 
   void release(Block* block);
 
   const uint64_t capacity_;
-  Quota& quota_;
   mutable std::mutex mutex_;
   // All below GUARDED_BY(mutex_).
   std::array<Block*, kSizeClasses> free_{};
@@ -111,6 +97,8 @@ class DevicePool {
   std::vector<std::unique_ptr<Slab>> slabs_;              // fully cut ones, and those of one large block each
   MemoryStats stats_{};
   DeviceFigures* figures_ = nullptr;
+  LeaseAccount* account_ = nullptr;
+  uint32_t account_device_ = 0;
 };
 
 }  // namespace flagos::cpu

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "vendors/torch/failures.h"
+
 namespace flagos::cpu {
 namespace {
 
@@ -29,9 +31,13 @@ class StandIn {
 
 CpuRuntime::CpuRuntime(Allocator& allocator, vendor::Host& host)
     : allocator_(allocator), streams_(allocator.devices()) {
-  allocator_.quota().set_limit(host.memory_quota());
   for (uint8_t i = 0; i < allocator_.devices(); ++i) {
     allocator_.pool(i).report_to(&host.figures(i));
+    if (!allocator_.pool(i).charge_to(host.memory(), i)) {
+      throw torch_host::Refusal(ErrorCode::kOutOfMemory, "the lease has no room for what the executor holds already; " +
+                                                             Describe(host.memory()->view(i)) +
+                                                             ": end other sessions of it");
+    }
     generators_.push_back(i == 0 ? GlobalGenerator() : at::detail::createCPUGenerator());
   }
   // A session starts from PyTorch's documented seed, whatever this process drew before.
@@ -40,7 +46,10 @@ CpuRuntime::CpuRuntime(Allocator& allocator, vendor::Host& host)
 
 CpuRuntime::~CpuRuntime() {
   streams_.drain();
-  for (uint8_t i = 0; i < allocator_.devices(); ++i) allocator_.pool(i).report_to(nullptr);
+  for (uint8_t i = 0; i < allocator_.devices(); ++i) {
+    allocator_.pool(i).report_to(nullptr);
+    allocator_.pool(i).charge_to(nullptr, i);
+  }
 }
 
 c10::Storage CpuRuntime::allocate(uint64_t bytes, uint8_t device, uint16_t) {

@@ -3,11 +3,14 @@
 
 #include <sys/mman.h>
 
+#include "proto/shm/layout.h"
+
 namespace flagos::cpu {
 
+uint64_t Segment::SizeFor(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
 std::unique_ptr<Segment> Segment::Create(uint64_t bytes) {
-  constexpr uint64_t kPageBytes = 4096;
-  const uint64_t size = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  const uint64_t size = SizeFor(bytes);
   auto region = CreateRegion("flagos-cpu", size);
   UniqueFd fd = region.ok() ? std::move(region).value() : UniqueFd();
   const int flags = fd ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;

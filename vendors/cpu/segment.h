@@ -12,7 +12,9 @@ namespace flagos::cpu {
 
 class Segment {
  public:
-  // Null where the kernel refuses. `bytes` is rounded up to whole pages. Pages take memory when first touched. Where
+  // `bytes` rounded up to whole pages: what a segment takes.
+  static uint64_t SizeFor(uint64_t bytes);
+  // Null where the kernel refuses. As large as SizeFor() says. Pages take memory when first touched. Where
   // descriptors have run out the memory is anonymous, and fd() is -1.
   static std::unique_ptr<Segment> Create(uint64_t bytes);
   ~Segment();

@@ -14,6 +14,7 @@
 #include "vendors/cpu/options.h"
 #include "vendors/cpu/runtime.h"
 #include "vendors/torch/backend.h"
+#include "vendors/torch/failures.h"
 
 namespace flagos::cpu {
 namespace {
@@ -57,9 +58,13 @@ Result<std::vector<DeviceRecord>> CpuVendor::start(const vendor::Options& option
 }
 
 Result<std::unique_ptr<vendor::Backend>> CpuVendor::open(vendor::Host& host) {
-  auto runtime = std::make_unique<CpuRuntime>(*allocator_, host);
-  return std::unique_ptr<vendor::Backend>(
-      std::make_unique<torch_host::TorchBackend>(host, std::move(runtime), kernels_));
+  try {
+    auto runtime = std::make_unique<CpuRuntime>(*allocator_, host);
+    return std::unique_ptr<vendor::Backend>(
+        std::make_unique<torch_host::TorchBackend>(host, std::move(runtime), kernels_));
+  } catch (...) {
+    return torch_host::CurrentError();
+  }
 }
 
 }  // namespace flagos::cpu

@@ -5,8 +5,6 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
-
 #include "proto/shm/futex.h"
 #include "vendors/cuda/errors.h"
 
@@ -18,15 +16,13 @@ constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGRE
 
 }  // namespace
 
-Memory::Memory(uint8_t devices, vendor::Host& host) : host_(host) {
-  const uint64_t quota = host.memory_quota();
-  for (uint8_t device = 0; device < devices; ++device) {
-    const auto total = static_cast<uint64_t>(host.figures(device).total_bytes.load(std::memory_order_relaxed));
-    if (quota != 0 && total != 0) {
-      allocator::setMemoryFraction(std::min(1.0, static_cast<double>(quota) / static_cast<double>(total)), device);
-    }
-    publish(device);
-  }
+Memory::Memory(uint8_t devices, vendor::Host& host)
+    : host_(host), limit_(host.memory() == nullptr ? nullptr : &LeaseLimit::Install(*host.memory(), devices)) {
+  for (uint8_t device = 0; device < devices; ++device) publish(device);
+}
+
+std::string Memory::lease_text(uint8_t device) const {
+  return limit_ == nullptr ? std::string() : Describe(limit_->view(device));
 }
 
 MemoryStats Memory::stats(uint8_t device) const {
@@ -48,10 +44,6 @@ MemoryStats Memory::stats(uint8_t device) const {
   stats.retries = known.num_alloc_retries;
   stats.total_bytes = static_cast<int64_t>(total);
   stats.free_bytes = static_cast<int64_t>(free);
-  stats.quota_bytes = static_cast<int64_t>(host_.memory_quota());
-  if (stats.quota_bytes != 0) {
-    stats.free_bytes = std::clamp<int64_t>(stats.quota_bytes - stats.reserved_bytes, 0, stats.free_bytes);
-  }
   return stats;
 }
 
@@ -79,6 +71,7 @@ void Memory::publish(uint8_t device) {
   figures.allocated_bytes.store(known.allocated_bytes[kAll].current, std::memory_order_relaxed);
   figures.reserved_bytes.store(known.reserved_bytes[kAll].current, std::memory_order_relaxed);
   figures.peak_allocated_bytes.store(known.allocated_bytes[kAll].peak, std::memory_order_relaxed);
+  if (limit_ != nullptr) limit_->settle(device);
 }
 
 }  // namespace flagos::cuda

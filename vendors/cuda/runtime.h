@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "vendors/cuda/events.h"
@@ -35,6 +36,7 @@ class CudaRuntime final : public torch_host::DeviceRuntime {
   c10::Storage allocate(uint64_t bytes, uint8_t device, uint16_t stream) override;
   void use_arena(std::span<std::byte> bytes) override { arena_.cover(bytes); }
   MemoryStats memory_stats(uint8_t device) override { return memory_.stats(device); }
+  std::string memory_text(uint8_t device) override { return memory_.lease_text(device); }
   void empty_cache(uint8_t device) override { memory_.empty_cache(device); }
   void reset_peak_memory(uint8_t device) override { memory_.reset_peaks(device); }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "proto/shm/layout.h"
+#include "proto/shm/lease_memory.h"
 #include "proto/wire/attach.h"
 #include "proto/wire/definitions.h"
 #include "proto/wire/error.h"
@@ -66,8 +67,10 @@ class Host {
   virtual void keep_arena_in_place() {}
   // Figures of a session's device, for the vendor to keep current. `total_bytes` is set already.
   virtual DeviceFigures& figures(uint32_t device) = 0;
-  // Bytes that the session may hold over all its devices, which the vendor enforces; 0: no limit.
-  virtual uint64_t memory_quota() const { return 0; }
+  // The session's share of its lease's memory ledger, to which the vendor's allocator charges what it is about to take
+  // from a device, cached or not, and gives back what it has returned; null: nobody counts. It is there as long as the
+  // process.
+  virtual LeaseAccount* memory() { return nullptr; }
 };
 
 struct Call {

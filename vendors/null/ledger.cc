@@ -2,13 +2,11 @@
 #include "vendors/null/ledger.h"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 
 namespace flagos::null {
 
-Ledger::Ledger(vendor::Host& host, uint32_t device_count)
-    : quota_(host.memory_quota() != 0 ? host.memory_quota() : std::numeric_limits<uint64_t>::max()) {
+Ledger::Ledger(vendor::Host& host, uint32_t device_count) : account_(host.memory()) {
   for (uint32_t i = 0; i < device_count; ++i) {
     DeviceFigures& figures = host.figures(i);
     devices_.push_back({&figures, 0, 0, figures.total_bytes.load(std::memory_order_relaxed), 0, 0});
@@ -20,11 +18,9 @@ Error Ledger::bind(uint32_t handle, uint64_t bytes, uint32_t device) {
   if (handle >= storages_.size()) storages_.resize(std::max<size_t>(handle + 1, storages_.size() * 2));
   release(handle);
   Device& on = devices_[device];
-  if (bytes > static_cast<uint64_t>(on.total - on.allocated) || bytes > quota_ - session_bytes_) {
-    return out_of_memory(bytes, device);
-  }
+  if (bytes > static_cast<uint64_t>(on.total - on.allocated)) return out_of_memory(bytes, device);
+  if (account_ != nullptr && !account_->charge(device, bytes)) return out_of_memory(bytes, device);
   storages_[handle] = {bytes, device, true};
-  session_bytes_ += bytes;
   on.allocated += static_cast<int64_t>(bytes);
   ++on.allocations;
   if (on.allocated > on.peak) {
@@ -41,7 +37,7 @@ void Ledger::release(uint32_t handle) {
   Storage& storage = storages_[handle];
   Device& on = devices_[storage.device];
   storage.bound = false;
-  session_bytes_ -= storage.bytes;
+  if (account_ != nullptr) account_->uncharge(storage.device, storage.bytes);
   on.allocated -= static_cast<int64_t>(storage.bytes);
   ++on.frees;
   on.figures->allocated_bytes.store(on.allocated, std::memory_order_relaxed);
@@ -57,7 +53,6 @@ MemoryStats Ledger::stats(uint32_t device) const {
   stats.frees = stats.device_frees = on.frees;
   stats.total_bytes = on.total;
   stats.free_bytes = on.total - on.allocated;
-  stats.quota_bytes = quota_ == std::numeric_limits<uint64_t>::max() ? 0 : static_cast<int64_t>(quota_);
   return stats;
 }
 
@@ -72,10 +67,10 @@ Error Ledger::out_of_memory(uint64_t bytes, uint32_t device) const {
   std::string text = "out of memory on device " + std::to_string(device) + ": tried to allocate " +
                      std::to_string(bytes) + " bytes, but the device has " + std::to_string(on.total - on.allocated) +
                      " of " + std::to_string(on.total) + " free";
-  if (quota_ != std::numeric_limits<uint64_t>::max()) {
-    text += " and the session uses " + std::to_string(session_bytes_) + " of its quota of " + std::to_string(quota_);
+  if (const std::string lease = account_ == nullptr ? "" : Describe(account_->view(device)); !lease.empty()) {
+    text += ", and " + lease;
   }
-  return MakeError(ErrorCode::kOutOfMemory, text + "; free tensors, use smaller batches, or ask for a larger quota");
+  return MakeError(ErrorCode::kOutOfMemory, text + "; free tensors, use smaller batches, or open a larger lease");
 }
 
 }  // namespace flagos::null

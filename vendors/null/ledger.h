@@ -15,7 +15,7 @@ class Ledger {
   Ledger(vendor::Host& host, uint32_t device_count);
 
   // The handle stands for `bytes` bytes on `device` from now on, whatever it stood for. kOutOfMemory, with the figures,
-  // where the device or the quota has no room; the handle then stands for nothing. Handle 0 never has bytes.
+  // where the device or the lease has no room; the handle then stands for nothing. Handle 0 never has bytes.
   Error bind(uint32_t handle, uint64_t bytes, uint32_t device);
   // Nothing where the handle is not bound.
   void release(uint32_t handle);
@@ -35,8 +35,7 @@ class Ledger {
 
   Error out_of_memory(uint64_t bytes, uint32_t device) const;
 
-  const uint64_t quota_;
-  uint64_t session_bytes_ = 0;
+  LeaseAccount* const account_;  // may be null
   std::vector<Device> devices_;
   std::vector<Storage> storages_;  // by handle
 };

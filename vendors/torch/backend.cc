@@ -98,7 +98,14 @@ void TorchBackend::drop_signature(uint32_t signature) {
 
 Error TorchBackend::allocate(uint32_t handle, uint64_t bytes, uint8_t device, uint16_t stream) {
   Error error = guarded([&] { table_.bind(handle, runtime_->allocate(bytes, device, stream)); });
+  if (error.code == ErrorCode::kOutOfMemory) error = with_memory(std::move(error), device);
   if (!error.ok()) table_.poison(handle, std::make_shared<const Failure>(Failure{error, 0}));
+  return error;
+}
+
+Error TorchBackend::with_memory(Error error, uint8_t device) {
+  const std::string more = runtime_->memory_text(device);
+  if (!more.empty() && error.message.find(more) == std::string::npos) error.message += " (flagos: " + more + ")";
   return error;
 }
 

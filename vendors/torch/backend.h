@@ -82,6 +82,8 @@ class TorchBackend final : public vendor::Backend {
   void respond_when_done(const vendor::Call& call, std::unique_ptr<vendor::Responder> responder);
   void queue(const vendor::Call& call, const std::shared_ptr<PreparedCall>& prepared,
              std::unique_ptr<vendor::Responder>& responder);
+  // An error about memory with what the runtime has to add.
+  Error with_memory(Error error, uint8_t device);
   void fail(const vendor::Call& call, std::shared_ptr<const Failure> failure, vendor::Responder* responder);
   // Runs `action` and turns what it throws into an Error.
   template <class Action>

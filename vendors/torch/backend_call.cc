@@ -142,6 +142,9 @@ void TorchBackend::fail(const vendor::Call& call, std::shared_ptr<const Failure>
   if (const Error lost = runtime_->lost(); !lost.ok()) {
     failure = std::make_shared<const Failure>(Failure{host_.device_failed(lost), failure->sequence});
   }
+  if (failure->error.code == ErrorCode::kOutOfMemory) {
+    failure = std::make_shared<const Failure>(Failure{with_memory(failure->error, call.device), failure->sequence});
+  }
   if (responder != nullptr) {
     const std::vector<Warning> warnings = scope_->warnings().take();
     responder->respond(failure->error, warnings, {});

@@ -18,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "proto/wire/error.h"
 #include "proto/wire/records.h"
@@ -45,6 +46,11 @@ class DeviceRuntime {
   // A call is going to use these bytes of the arena: for a device that has to know them.
   virtual void use_arena(std::span<std::byte> bytes) { static_cast<void>(bytes); }
   virtual MemoryStats memory_stats(uint8_t device) = 0;
+  // What an error about the device's memory is to say besides PyTorch's own words; often empty.
+  virtual std::string memory_text(uint8_t device) {
+    static_cast<void>(device);
+    return {};
+  }
   virtual void empty_cache(uint8_t device) = 0;
   virtual void reset_peak_memory(uint8_t device) = 0;
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "server/common/log.h"
+#include "server/daemon/config/memory_limit.h"
 
 namespace flagos::daemon {
 
@@ -58,6 +59,11 @@ struct ContainersConfig {
   std::string cdi;     // file that tells container runtimes of leases; empty: none
 };
 
+struct QuotaConfig {
+  // Of each device, for a lease that was opened without one, as processes without a token open them.
+  MemoryLimit default_memory;
+};
+
 struct MetricsConfig {
   std::string listen;            // address and port; empty: none
   std::string socket;            // path of a unix socket; empty: none
@@ -81,6 +87,7 @@ struct Config {
   DevicesConfig devices;
   PoolConfig pool;
   SessionConfig session;
+  QuotaConfig quota;
   ContainersConfig containers;
   MetricsConfig metrics;
   AuditConfig audit;

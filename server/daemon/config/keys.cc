@@ -60,6 +60,7 @@ const std::vector<ConfigKey>& ConfigKeys() {
   constexpr auto kDevices = &Config::devices;
   constexpr auto kPool = &Config::pool;
   constexpr auto kSession = &Config::session;
+  constexpr auto kQuota = &Config::quota;
   constexpr auto kContainers = &Config::containers;
   constexpr auto kMetrics = &Config::metrics;
   constexpr auto kAudit = &Config::audit;
@@ -90,6 +91,8 @@ const std::vector<ConfigKey>& ConfigKeys() {
       Key<kSession, &SessionConfig::max_per_user>("session", "max_per_user", Change::kHot, kNewSessions),
       Key<kSession, &SessionConfig::max_leases_per_user>("session", "max_leases_per_user", Change::kHot,
                                                          "for leases that are opened from then on"),
+      Key<kQuota, &QuotaConfig::default_memory>("quota", "default_memory", Change::kHot,
+                                                "for leases that are opened from then on"),
       Key<kContainers, &ContainersConfig::folder>("containers", "folder", Change::kRestart,
                                                   "containers have it mounted"),
       Key<kContainers, &ContainersConfig::cdi>("containers", "cdi", Change::kRestart, "container runtimes read it"),

@@ -72,6 +72,13 @@ absl::Status ReadValue(const toml::node& value, std::vector<uint32_t>& to) {
   return absl::OkStatus();
 }
 
+absl::Status ReadValue(const toml::node& value, MemoryLimit& to) {
+  const auto limit = ParseMemoryLimit(value.value_exact<std::string>().value_or(""));
+  if (limit.ok()) to = *limit;
+  return limit.status();
+}
+
+std::string ShowValue(const MemoryLimit& value) { return FormatMemoryLimit(value); }
 std::string ShowValue(const std::string& value) { return value; }
 std::string ShowValue(uint32_t value) { return Cat(value); }
 std::string ShowValue(uint64_t value) { return FormatBytes(value); }

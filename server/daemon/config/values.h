@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "server/common/log.h"
 #include "server/daemon/config/config.h"
+#include "server/daemon/config/memory_limit.h"
 
 namespace flagos::daemon {
 
@@ -24,6 +25,7 @@ absl::Status ReadValue(const toml::node& value, log::Format& to);
 absl::Status ReadValue(const toml::node& value, log::Level& to);
 absl::Status ReadValue(const toml::node& value, SpawnerKind& to);
 absl::Status ReadValue(const toml::node& value, std::vector<uint32_t>& to);
+absl::Status ReadValue(const toml::node& value, MemoryLimit& to);
 
 // As a file would have it, without quotes. Two values are equal where these are.
 std::string ShowValue(const std::string& value);
@@ -34,6 +36,7 @@ std::string ShowValue(log::Format value);
 std::string ShowValue(log::Level value);
 std::string ShowValue(SpawnerKind value);
 std::string ShowValue(const std::vector<uint32_t>& value);
+std::string ShowValue(const MemoryLimit& value);
 
 // InvalidArgument: "expected ...".
 absl::Status Expected(std::string_view what);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "proto/wire/attach.h"
 #include "proto/wire/records.h"
@@ -105,8 +106,14 @@ ControlService::Reactor* ControlService::OpenLease(Context* context, const v1::O
     supervisor_.when_devices_known([this, request, response, caller, reactor](const absl::Status& known) {
       if (!known.ok()) return reactor->Finish(ToGrpc(known));
       const DeviceSet devices(request->devices().begin(), request->devices().end());
+      std::optional<MemoryLimit> memory;
+      if (!request->memory().empty()) {
+        const auto limit = ParseMemoryLimit(request->memory());
+        if (!limit.ok()) return reactor->Finish(ToGrpc(limit.status()));
+        memory = *limit;
+      }
       auditor_.begin();
-      const auto lease = supervisor_.open_lease(caller, request->name(), devices, request->ttl());
+      const auto lease = supervisor_.open_lease(caller, request->name(), devices, request->ttl(), memory);
       auditor_.lease_opened(caller, request->name(), request->ttl(), lease);
       if (lease.ok()) {
         response->set_lease((*lease)->id);
@@ -126,6 +133,14 @@ ControlService::Reactor* ControlService::CloseLease(Context* context, const v1::
     auditor_.lease_closed(caller, request->lease(), ended);
     if (ended.ok()) response->set_sessions_ended(*ended);
     reactor->Finish(ToGrpc(ended.status()));
+  });
+}
+
+ControlService::Reactor* ControlService::ListLeases(Context* context, const v1::ListLeasesRequest*,
+                                                    v1::ListLeasesResponse* response) {
+  return answer(context, [this, response](const Caller&, Reactor* reactor) {
+    for (const auto& [id, lease] : supervisor_.leases().all()) Show(lease, response->add_leases());
+    reactor->Finish(grpc::Status::OK);
   });
 }
 

@@ -31,6 +31,7 @@ class ControlService final : public v1::Control::CallbackService {
   Reactor* ListDevices(Context*, const v1::ListDevicesRequest*, v1::ListDevicesResponse*) override;
   Reactor* OpenLease(Context*, const v1::OpenLeaseRequest*, v1::OpenLeaseResponse*) override;
   Reactor* CloseLease(Context*, const v1::CloseLeaseRequest*, v1::CloseLeaseResponse*) override;
+  Reactor* ListLeases(Context*, const v1::ListLeasesRequest*, v1::ListLeasesResponse*) override;
   Reactor* ListSessions(Context*, const v1::ListSessionsRequest*, v1::ListSessionsResponse*) override;
   Reactor* ShowSession(Context*, const v1::ShowSessionRequest*, v1::ShowSessionResponse*) override;
   Reactor* ShowConfig(Context*, const v1::ShowConfigRequest*, v1::ShowConfigResponse*) override;

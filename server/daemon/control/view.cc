@@ -52,6 +52,7 @@ void Show(const Session& session, v1::Session* to) {
   const SessionFigures figures = session.figures();
   to->set_memory_used(figures.memory_used);
   to->set_memory_peak(figures.memory_peak);
+  to->set_memory_quota(session.memory_quota());
   to->set_device_time(figures.device_time);
   to->set_idle(figures.idle);
   to->set_calls(figures.calls);
@@ -63,6 +64,28 @@ void Show(const Session& session, v1::Session* to) {
   to->set_blocked_count(figures.blocked_count);
   to->set_last_operator(figures.last_operator);
   to->set_last_sequence(figures.last_sequence);
+}
+
+void Show(const Lease& lease, v1::Lease* to) {
+  to->set_lease(lease.id);
+  to->set_name(lease.name);
+  to->set_owner(UserName(lease.uid));
+  to->set_uid(lease.uid);
+  to->set_sessions(static_cast<uint32_t>(lease.sessions.size()));
+  to->set_memory_limit(FormatMemoryLimit(lease.memory->limit()));
+  uint64_t used = 0, quota = 0;
+  for (uint32_t device = 0; device < kMaxDevices; ++device) {
+    const LeaseMemory memory = lease.memory->read(device);
+    if (memory.used == 0 && memory.quota == 0) continue;
+    v1::LeaseDevice& shown = *to->add_devices();
+    shown.set_index(device);
+    shown.set_memory_used(memory.used);
+    shown.set_memory_quota(memory.quota);
+    used += memory.used;
+    quota += memory.quota;
+  }
+  to->set_memory_used(used);
+  to->set_memory_quota(quota);
 }
 
 void Show(const Supervisor& supervisor, v1::ListDevicesResponse* to) {

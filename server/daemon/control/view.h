@@ -9,6 +9,7 @@ namespace flagos::daemon {
 
 // Loop thread only.
 void Show(const Session& session, v1::Session* to);
+void Show(const Lease& lease, v1::Lease* to);
 void Show(const Supervisor& supervisor, v1::ListDevicesResponse* to);
 
 }  // namespace flagos::daemon

@@ -77,7 +77,6 @@ Error ExecutorProcess::assign(const Assignment& assignment) {
   record.session = assignment.session;
   record.ring_bytes = assignment.ring_bytes;
   record.arena_bytes = assignment.arena_bytes;
-  record.memory_quota = assignment.memory_quota;
   record.flags = assignment.flags;
   return SendRecord(process_.channel.get(), std::as_bytes(std::span(&record, 1)), assignment.descriptors);
 }

@@ -40,7 +40,6 @@ struct Assignment {
   uint64_t session = 0;
   uint64_t ring_bytes = 0;
   uint64_t arena_bytes = 0;
-  uint64_t memory_quota = 0;
   uint32_t flags = 0;
   std::array<int, kChannelFdCount> descriptors{};
 };

@@ -97,7 +97,7 @@ void RenderSessions(Exposition& page, const std::vector<v1::Session>& sessions) 
   using S = v1::Session;
   each("flagos_session_memory_used_bytes", kGauge, "Device memory that the session holds.", &S::memory_used);
   each("flagos_session_memory_peak_bytes", kGauge, "The most that it held.", &S::memory_peak);
-  each("flagos_session_memory_quota_bytes", kGauge, "What it may hold; 0: no limit.", &S::memory_quota);
+  each("flagos_session_memory_quota_bytes", kGauge, "What its lease may hold; 0: no limit.", &S::memory_quota);
   each("flagos_session_device_seconds_total", kCounter, "Time in which its executor was busy.", &S::device_time);
   each("flagos_session_calls_total", kCounter, "Calls of operators.", &S::calls);
   each("flagos_session_synchronous_calls_total", kCounter, "Calls that the program waited for.", &S::synchronous_calls);

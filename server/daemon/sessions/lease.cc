@@ -39,19 +39,25 @@ std::string ToHex(const Token& token) {
   return text;
 }
 
-Lease& LeaseTable::add(const std::string& id, uid_t uid) {
+absl::StatusOr<Lease*> LeaseTable::add(const std::string& id, uid_t uid, const MemoryLimit& memory) {
+  auto page = LeaseMemoryPage::Create(memory);
+  if (!page.ok()) return page.status();
   Lease& lease = leases_[id];
   lease.id = id;
   lease.uid = uid;
-  return lease;
+  lease.memory = *std::move(page);
+  return &lease;
 }
 
-absl::StatusOr<Lease*> LeaseTable::open(std::string name, uid_t uid, DeviceSet devices, Clock::duration ttl) {
+absl::StatusOr<Lease*> LeaseTable::open(std::string name, uid_t uid, DeviceSet devices, Clock::duration ttl,
+                                        const MemoryLimit& memory) {
   Token token;
   if (::getrandom(token.data(), token.size(), 0) != static_cast<ssize_t>(token.size())) {
     return SystemError(errno, "cannot make a token", "try again");
   }
-  Lease& lease = add(Cat("l", next_++), uid);
+  const auto added = add(Cat("l", next_++), uid, memory);
+  if (!added.ok()) return added.status();
+  Lease& lease = **added;
   lease.name = std::move(name);
   lease.devices = std::move(devices);
   lease.token = token;
@@ -68,20 +74,29 @@ void LeaseTable::expire_after(Lease& lease, Clock::duration ttl) {
   });
 }
 
-Lease& LeaseTable::open_own(uid_t uid) { return add(Cat("l", next_++), uid); }
+absl::StatusOr<Lease*> LeaseTable::open_own(uid_t uid, const MemoryLimit& memory) {
+  return add(Cat("l", next_++), uid, memory);
+}
 
-Lease& LeaseTable::restore_own(const std::string& id, uid_t uid) { return add(id, uid); }
+absl::StatusOr<Lease*> LeaseTable::restore_own(const std::string& id, uid_t uid, const MemoryLimit& memory) {
+  return add(id, uid, memory);
+}
 
-Lease& LeaseTable::restore(const v1::StoredLease& stored) {
-  Lease& lease = add(stored.id(), stored.uid());
+absl::StatusOr<Lease*> LeaseTable::restore(const v1::StoredLease& stored) {
+  const auto limit = ParseMemoryLimit(stored.memory_limit());
+  if (!limit.ok()) return limit.status();
+  const auto added = add(stored.id(), stored.uid(), *limit);
+  if (!added.ok()) return added.status();
+  Lease& lease = **added;
   lease.name = Printable(stored.name());
   lease.devices.assign(stored.devices().begin(), stored.devices().end());
   std::copy_n(stored.token().begin(), std::min(stored.token().size(), lease.token.size()), lease.token.begin());
   lease.ends = stored.ends();
   if (!stored.container().empty()) lease.container = Cgroup{stored.container(), stored.container_id()};
+  lease.page_is_new = true;
   const uint64_t now = BootNanoseconds();
   expire_after(lease, std::chrono::nanoseconds(lease.ends > now ? lease.ends - now : 0));
-  return lease;
+  return &lease;
 }
 
 v1::StoredLease LeaseTable::Store(const Lease& lease) {
@@ -92,6 +107,7 @@ v1::StoredLease LeaseTable::Store(const Lease& lease) {
   stored.mutable_devices()->Add(lease.devices.begin(), lease.devices.end());
   stored.set_token(std::string(lease.token.begin(), lease.token.end()));
   stored.set_ends(lease.ends);
+  stored.set_memory_limit(FormatMemoryLimit(lease.memory->limit()));
   if (lease.container) {
     stored.set_container(lease.container->path);
     stored.set_container_id(lease.container->id);

@@ -62,6 +62,11 @@ void Recovery::await(v1::StoredSession stored) {
   awaited.client_watch = loop_.watch(awaited.client.get(), EPOLLIN, [orphaned](uint32_t) { orphaned(); });
 }
 
+bool Recovery::awaits(const std::string& lease) const {
+  return std::any_of(awaited_.begin(), awaited_.end(),
+                     [&](const auto& entry) { return entry.second.stored.lease() == lease; });
+}
+
 void Recovery::give_up(uint64_t number, const std::string& why) {
   log::Info("session ended", {{"session", Cat("s", number)}, {"cause", why}});
   store_.remove_session(number);
@@ -103,6 +108,7 @@ absl::StatusOr<RecoveredSession> Recovery::recover(RejoinRequest& request) {
   session.ring_bytes = request.record.ring_bytes;
   session.arena_bytes = request.record.arena_bytes;
   // Our own, where we can see the client.
+  session.lease_page = std::move(request.fds[kRejoinLease]);
   session.client = std::move(awaited.client ? awaited.client : request.fds[kRejoinClient]);
   session.executor = ExecutorProcess::Adopt(
       loop_, {std::move(awaited.executor), std::move(request.socket), std::move(output->ours)},

@@ -10,6 +10,7 @@
 #include "server/daemon/config/config.h"
 #include "server/daemon/executors/process.h"
 #include "server/daemon/executors/rejoin_listener.h"
+#include "server/daemon/sessions/lease_memory.h"
 #include "server/daemon/sessions/regions.h"
 #include "server/daemon/state/store.h"
 
@@ -20,8 +21,10 @@ struct RecoveredSession {
   v1::StoredSession stored;
   SessionRegions regions;
   uint64_t ring_bytes = 0, arena_bytes = 0;
-  UniqueFd client;                            // pidfd
-  std::unique_ptr<ExecutorProcess> executor;  // without an owner
+  UniqueFd client;  // pidfd
+  UniqueFd lease_page;
+  std::shared_ptr<LeaseMemoryPage> lease_memory;  // of its lease; the taker's to find
+  std::unique_ptr<ExecutorProcess> executor;      // without an owner
 };
 
 // A session is known by its file; its executor by the process that the file names, which must be the one that connects.
@@ -40,6 +43,7 @@ class Recovery {
 
   // Sessions whose executors have not come yet, by number.
   size_t awaited() const { return awaited_.size(); }
+  bool awaits(const std::string& lease) const;
   // The highest number of an executor or a session that there is.
   uint64_t last_executor() const { return last_executor_; }
   uint64_t last_session() const { return last_session_; }

@@ -38,6 +38,7 @@ Session::Session(EventLoop& loop, const Config& config, SessionRequest request, 
       started_monotonic_(MonotonicNanoseconds()),
       machine_(id_),
       connection_(std::move(connection)),
+      lease_memory_(std::move(request_.lease_memory)),
       vendor_(config.devices.vendor),
       devices_(request_.device_set) {}
 
@@ -52,6 +53,7 @@ Session::Session(EventLoop& loop, const Config& config, RecoveredSession recover
       }()),
       request_{.number = recovered.stored.number(),
                .lease = recovered.stored.lease(),
+               .lease_memory = {},
                .device_set = recovered.executor->device_set(),
                .terms = {},
                .owner = recovered.stored.uid(),
@@ -65,6 +67,7 @@ Session::Session(EventLoop& loop, const Config& config, RecoveredSession recover
       started_monotonic_(recovered.stored.started_monotonic()),
       machine_(id_),
       client_(std::move(recovered.client)),
+      lease_memory_(std::move(recovered.lease_memory)),
       executor_(std::move(recovered.executor)),
       regions_(std::move(recovered.regions)),
       answered_(true),
@@ -72,6 +75,7 @@ Session::Session(EventLoop& loop, const Config& config, RecoveredSession recover
       vendor_(executor_->vendor()),
       executor_torch_(executor_->torch_version()),
       devices_(recovered.stored.devices().begin(), recovered.stored.devices().end()) {
+  lease_memory_->limit(devices_, executor_->devices());
   executor_->set_owner(this);
   machine_.advance(SessionState::kAttaching);
   machine_.advance(SessionState::kRunning);
@@ -103,6 +107,7 @@ v1::StoredSession Session::stored() const {
   stored.set_program(request_.program);
   stored.set_client_torch(request_.client_torch);
   stored.set_started(started_);
+  stored.set_memory_limit(FormatMemoryLimit(lease_memory_->limit()));
   stored.set_started_monotonic(started_monotonic_);
   return stored;
 }
@@ -143,6 +148,7 @@ absl::Status Session::assign() {
   if (!liveness.ok()) return liveness.status();
   client_liveness_ = std::move(liveness->first);
 
+  lease_memory_->limit(devices_, executor_->devices());
   Assignment assignment;
   assignment.session = request_.number;
   assignment.ring_bytes = limits_.ring;
@@ -153,6 +159,7 @@ absl::Status Session::assign() {
   assignment.descriptors[kChannelArena] = fds_.arena.get();
   assignment.descriptors[kChannelLiveness] = liveness->second.get();
   assignment.descriptors[kChannelClient] = connection_->pidfd();
+  assignment.descriptors[kChannelLease] = lease_memory_->fd();
   observer_.session_assigning(*this);
   return ToStatus(executor_->assign(assignment));
 }
@@ -265,7 +272,7 @@ void Session::executor_exited(ExecutorProcess&, const ExitStatus& status) {
 }
 
 void Session::finish(SessionState to) {
-  if (regions_) last_figures_ = regions_->figures(started_monotonic_, static_cast<uint32_t>(devices_.size()));
+  if (regions_) last_figures_ = figures();
   // A process that ends closes its connection a moment before its pidfd tells.
   if (cause_ == kClientClosed && connection_ && client_exited()) cause_ = kClientExited;
   ended_ = UnixSeconds();
@@ -278,6 +285,9 @@ void Session::finish(SessionState to) {
   fds_ = {};
   client_liveness_.reset();
   executor_.reset();
+  lease_memory_->reap();
+  last_quota_ = memory_quota();
+  lease_memory_.reset();
   busy_ratio_ = 0;
   machine_.advance(to);
   const bool faulted = to == SessionState::kFaulted;
@@ -320,14 +330,23 @@ void Session::let_go() {
 }
 
 SessionFigures Session::figures() const {
-  return regions_ ? regions_->figures(started_monotonic_, static_cast<uint32_t>(devices_.size())) : last_figures_;
+  if (!regions_) return last_figures_;
+  SessionFigures figures = regions_->figures(started_monotonic_, static_cast<uint32_t>(devices_.size()));
+  figures.memory_used = 0;
+  for (const uint32_t device : devices_) figures.memory_used += memory_used(device);
+  figures.memory_peak = std::max(figures.memory_peak, figures.memory_used);
+  return figures;
 }
 
 uint64_t Session::memory_used(uint32_t node_device) const {
-  for (uint32_t i = 0; regions_ && i < devices_.size(); ++i) {
-    if (devices_[i] == node_device) return regions_->memory_used(i);
-  }
-  return 0;
+  return lease_memory_ ? lease_memory_->used(request_.number, node_device) : 0;
+}
+
+uint64_t Session::memory_quota() const {
+  if (!lease_memory_) return last_quota_;
+  uint64_t quota = 0;
+  for (const uint32_t device : devices_) quota += lease_memory_->quota(device);
+  return quota;
 }
 
 }  // namespace flagos::daemon

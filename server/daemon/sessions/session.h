@@ -9,6 +9,7 @@
 
 #include "server/daemon/clients/connection.h"
 #include "server/daemon/executors/pool.h"
+#include "server/daemon/sessions/lease_memory.h"
 #include "server/daemon/sessions/recovery.h"
 #include "server/daemon/sessions/regions.h"
 #include "server/daemon/sessions/state.h"
@@ -32,6 +33,7 @@ class SessionObserver {
 struct SessionRequest {
   uint64_t number = 0;
   std::string lease;
+  std::shared_ptr<LeaseMemoryPage> lease_memory;
   DeviceSet device_set;  // as an executor is keyed
   AttachTerms terms;
   uid_t owner = 0;        // who opened the lease
@@ -90,7 +92,10 @@ class Session final : public ExecutorOwner {
   double busy_ratio() const { return busy_ratio_; }
   uint64_t ring_bytes() const { return limits_.ring; }
   SessionFigures figures() const;
+  // Of one device of the node, which the session holds. memory_quota(): of all its devices, for all sessions of its
+  // lease; 0: no limit.
   uint64_t memory_used(uint32_t node_device) const;
+  uint64_t memory_quota() const;
 
   void executor_ready(ExecutorProcess& executor, const Error& error) override;
   void executor_assigned(ExecutorProcess& executor, const Error& error) override;
@@ -112,7 +117,7 @@ class Session final : public ExecutorOwner {
   EventLoop& loop_;
   const Config& config_;
   const SessionConfig limits_;  // as they were when it attached
-  const SessionRequest request_;
+  SessionRequest request_;      // constant but for the lease's memory, which is taken over
   SessionObserver& observer_;
   const std::string id_;
   const PeerCredentials peer_;
@@ -123,6 +128,7 @@ class Session final : public ExecutorOwner {
   std::optional<ClientConnection> connection_;
   UniqueFd client_;  // pidfd, where there is no connection: it was an earlier flagosd's
   Watch client_watch_;
+  std::shared_ptr<LeaseMemoryPage> lease_memory_;  // null once it is over
   ExecutorPool::Ticket ticket_;
   std::unique_ptr<ExecutorProcess> executor_;
   std::optional<SessionRegions> regions_;
@@ -138,7 +144,8 @@ class Session final : public ExecutorOwner {
   double ended_ = 0;
   double busy_ratio_ = 0, busy_seconds_ = 0;
   Clock::time_point busy_at_{};
-  SessionFigures last_figures_;  // of a session that is over
+  SessionFigures last_figures_;  // of a session that is over, as the next
+  uint64_t last_quota_ = 0;
 };
 
 }  // namespace flagos::daemon

@@ -15,6 +15,8 @@ namespace flagos::daemon {
 namespace {
 
 constexpr auto kTick = std::chrono::seconds(1);
+// How long who attaches to a lease waits for its executors to come back; they try five times a second.
+constexpr auto kRejoinPatience = std::chrono::seconds(1);
 constexpr auto kPatience = std::chrono::seconds(1);  // of who asks for the devices; clients wait twice as long
 constexpr auto kDrainGrace = std::chrono::seconds(5);
 constexpr auto kStopSlack = std::chrono::seconds(1);
@@ -66,10 +68,14 @@ void Supervisor::recover(int socket) {
   allocations_.emplace(ContainersFolder(config_));
   std::set<std::string> open;
   for (const v1::StoredLease& stored : store_->leases()) {
-    const Lease& lease = leases_.restore(stored);
-    pool_.keep(lease.devices);
-    offer_to_containers(lease);
-    open.insert(lease.id);
+    const auto lease = leases_.restore(stored);
+    if (!lease.ok()) {
+      log::Error("a lease is not taken over", {{"lease", stored.id()}, {"error", MessageOf(lease.status())}});
+      continue;
+    }
+    pool_.keep((*lease)->devices);
+    offer_to_containers(**lease);
+    open.insert((*lease)->id);
   }
   allocations_->keep_only(open);
   write_cdi();
@@ -114,7 +120,21 @@ void Supervisor::adopt(RecoveredSession recovered) {
   const uint64_t number = recovered.stored.number();
   const std::string lease_id = recovered.stored.lease();
   Lease* lease = leases_.find(lease_id);
-  if (lease == nullptr) lease = &leases_.restore_own(lease_id, recovered.stored.uid());
+  if (lease == nullptr) {
+    const auto limit = ParseMemoryLimit(recovered.stored.memory_limit());
+    const auto own = limit.ok() ? leases_.restore_own(lease_id, recovered.stored.uid(), *limit) : limit.status();
+    if (!own.ok()) return log::Error("a session is not taken over", {{"error", MessageOf(own.status())}});
+    lease = *own;
+    lease->page_is_new = true;
+  }
+  // The first to come brings the page that all of the lease's executors have.
+  if (lease->page_is_new) {
+    auto page = LeaseMemoryPage::Adopt(std::move(recovered.lease_page), lease->memory->limit());
+    if (!page.ok()) log::Error("a lease's page is not taken over", {{"error", MessageOf(page.status())}});
+    if (page.ok()) lease->memory = *std::move(page);
+    lease->page_is_new = false;
+  }
+  recovered.lease_memory = lease->memory;
   leases_.add_session(*lease, number);
   auto session = std::make_unique<Session>(loop_, config_, std::move(recovered), *this);
   Session& adopted = *session;
@@ -144,6 +164,31 @@ void Supervisor::config_changed() {
 
 void Supervisor::attach(const AttachRequest& request, const AttachTerms& terms, ClientConnection connection,
                         Handled handled) {
+  if (must_wait(request)) {
+    const uint64_t number = next_delayed_++;
+    Delayed& delayed =
+        delayed_.try_emplace(number, Delayed{request, terms, std::move(connection), std::move(handled), {}})
+            .first->second;
+    delayed.timer = loop_.after(kRejoinPatience, [this, number] {
+      auto node = delayed_.extract(number);
+      Delayed& late = node.mapped();
+      attach_now(late.request, late.terms, std::move(late.connection), std::move(late.handled));
+    });
+    return;
+  }
+  attach_now(request, terms, std::move(connection), std::move(handled));
+}
+
+// A lease's limit holds for all its sessions together, and what those of an earlier flagosd hold stands in a page that
+// their executors are about to bring.
+bool Supervisor::must_wait(const AttachRequest& request) {
+  if (recovery_ == nullptr || request.token == kNoToken) return false;
+  const Lease* const lease = leases_.peek(request.token);
+  return lease != nullptr && lease->page_is_new && recovery_->awaits(lease->id);
+}
+
+void Supervisor::attach_now(const AttachRequest& request, const AttachTerms& terms, ClientConnection connection,
+                            Handled handled) {
   const bool any_devices = static_cast<AttachKind>(request.kind) == AttachKind::kOpen && request.device_mask == 0;
   if (any_devices) return handled(open_session(request, terms, std::move(connection)));
   if (!devices_.settled()) return hold({request, terms, std::move(connection), std::move(handled), {}});
@@ -262,6 +307,12 @@ absl::Status Supervisor::check_lease_limit(uid_t uid) const {
 bool Supervisor::open_session(const AttachRequest& request, const AttachTerms& terms, ClientConnection connection) {
   auto lease = lease_for(request, connection);
   if (!lease.ok()) return refuse(connection, lease.status());
+  if (must_wait(request)) {
+    return refuse(connection,
+                  absl::UnavailableError(
+                      "processes of the lease that an earlier flagosd served do not answer, and what they hold counts; "
+                      "end them, or open another lease (flagosctl lease open)"));
+  }
   // A user in a container is nobody here: the session is its lease's.
   const bool contained = connection.door() == Door::kContainer;
   const uid_t uid = contained ? (*lease)->uid : connection.peer().uid;
@@ -270,13 +321,15 @@ bool Supervisor::open_session(const AttachRequest& request, const AttachTerms& t
   if (!devices.ok()) return refuse(connection, devices.status());
   if (stopping_) return refuse(connection, absl::UnavailableError(kStopping));
 
+  if (*lease == nullptr) lease = leases_.open_own(uid, config_.quota.default_memory);
+  if (!lease.ok()) return refuse(connection, lease.status());
   const uint64_t number = next_session_++;
   ++sessions_begun_;
-  if (*lease == nullptr) *lease = &leases_.open_own(uid);
   leases_.add_session(**lease, number);
   auto session = std::make_unique<Session>(loop_, config_,
                                            SessionRequest{.number = number,
                                                           .lease = (*lease)->id,
+                                                          .lease_memory = (*lease)->memory,
                                                           .device_set = *devices,
                                                           .terms = terms,
                                                           .owner = uid,
@@ -296,7 +349,8 @@ bool Supervisor::open_session(const AttachRequest& request, const AttachTerms& t
 }
 
 absl::StatusOr<const Lease*> Supervisor::open_lease(const Caller& caller, const std::string& name,
-                                                    const DeviceSet& devices, double ttl_seconds) {
+                                                    const DeviceSet& devices, double ttl_seconds,
+                                                    const std::optional<MemoryLimit>& memory) {
   FLAGOS_RETURN_IF_ERROR(check_not_stopping());
   FLAGOS_RETURN_IF_ERROR(devices_.check(devices));
   if (!(ttl_seconds >= 0 && ttl_seconds <= kLongestTtl)) {
@@ -310,14 +364,18 @@ absl::StatusOr<const Lease*> Supervisor::open_lease(const Caller& caller, const 
   FLAGOS_RETURN_IF_ERROR(check_lease_limit(caller.uid));
   const double ttl = ttl_seconds == 0 ? kDefaultTtl : ttl_seconds;
   auto set = devices_.choose(devices, 0);
-  auto lease = leases_.open(Printable(name), caller.uid, *std::move(set), Seconds(ttl));
+  auto lease = leases_.open(Printable(name), caller.uid, *std::move(set), Seconds(ttl),
+                            memory.value_or(config_.quota.default_memory));
   if (!lease.ok()) return lease.status();
   pool_.keep((*lease)->devices);
   if (store_ != nullptr) store_->put(LeaseTable::Store(**lease));
   offer_to_containers(**lease);
   write_cdi();
   store_counters();
-  log::Info("lease opened", {{"lease", (*lease)->id}, {"name", (*lease)->name}, {"uid", caller.uid}});
+  log::Info("lease opened", {{"lease", (*lease)->id},
+                             {"name", (*lease)->name},
+                             {"uid", caller.uid},
+                             {"memory", FormatMemoryLimit((*lease)->memory->limit())}});
   return *lease;
 }
 

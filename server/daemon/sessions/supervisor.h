@@ -60,8 +60,9 @@ class Supervisor final : public SessionObserver {
 
   // What a container of the lease mounts; empty: there are no containers here.
   std::string container_folder(const Lease& lease) const;
+  // `memory`: what the lease may hold of each device; nullopt: what is configured.
   absl::StatusOr<const Lease*> open_lease(const Caller& caller, const std::string& name, const DeviceSet& devices,
-                                          double ttl_seconds);
+                                          double ttl_seconds, const std::optional<MemoryLimit>& memory = std::nullopt);
   // The number of sessions that it ends. They end as by kill().
   absl::StatusOr<uint32_t> close_lease(const Caller& caller, const std::string& id);
   // Ends a session. Unless that is refused, `done` is told once: when the session is over, or kUnavailable where
@@ -74,6 +75,7 @@ class Supervisor final : public SessionObserver {
   // By id, or by a prefix that only one session has.
   absl::StatusOr<Session*> find(const std::string& id);
   const std::map<uint64_t, std::unique_ptr<Session>>& sessions() const { return sessions_; }
+  const LeaseTable& leases() const { return leases_; }
   const DeviceTable& devices() const { return devices_; }
   const ExecutorPool& pool() const { return pool_; }
   const Telemetry& telemetry() const { return telemetry_; }
@@ -123,6 +125,17 @@ class Supervisor final : public SessionObserver {
     Watch patience;  // of a question for the devices
   };
 
+  // An attach that waits for executors of its lease to come back.
+  struct Delayed {
+    AttachRequest request;
+    AttachTerms terms;
+    ClientConnection connection;
+    Handled handled;
+    Watch timer;
+  };
+
+  void attach_now(const AttachRequest& request, const AttachTerms& terms, ClientConnection connection, Handled handled);
+  bool must_wait(const AttachRequest& request);
   void hold(Held held);
   void tell_not_yet(std::list<Held>::iterator place);
   void serve_held(const absl::Status& known);
@@ -156,6 +169,8 @@ class Supervisor final : public SessionObserver {
   std::optional<Allocations> allocations_;
   std::unique_ptr<Recovery> recovery_;
   std::list<Held> held_;
+  std::map<uint64_t, Delayed> delayed_;
+  uint64_t next_delayed_ = 1;
   bool awaits_devices_ = false;  // serve_held() will be called
   std::map<uint64_t, std::unique_ptr<Session>> sessions_;
   std::map<uint64_t, Watch> forgets_;  // of sessions that are over

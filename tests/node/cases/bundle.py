@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a bundle for runc: bundle.py FOLDER PROGRAM MOUNT [rootless]. The container has the node's /usr and the
-checkout, namespaces of its own of every kind, and of flagosd the folder MOUNT at /run/flagos, read-only."""
+"""Makes a bundle for runc: bundle.py FOLDER PROGRAM MOUNT [rootless]. The container has the node's /usr, the
+checkout, and namespaces of its own of every kind; of flagosd the folder MOUNT at /run/flagos, read-only."""
 
 import json
 import os

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What comes from the distribution (deploy/packages), as targets named flagos::NAME or by the library's own names:
 #   flagos::grpc (with Protobuf and Abseil), absl::*, flagos::tomlplusplus, CLI11::CLI11, nlohmann_json::nlohmann_json,
-#   flagos::spdlog, flagos::minizip, flagos::crypto, Boost::headers, GTest::gtest, GTest::gmock, GTest::gtest_main, benchmark::benchmark
+#   flagos::spdlog, flagos::minizip, flagos::crypto, flagos::ncurses, Boost::headers, GTest::gtest, GTest::gmock, GTest::gtest_main, benchmark::benchmark
 find_package(PkgConfig REQUIRED)
 find_package(absl REQUIRED CONFIG)
 find_package(Boost 1.74 REQUIRED)
@@ -32,10 +32,11 @@ if(FLAGOS_STATIC_LIBRARIES)
 endif()
 target_link_libraries(flagos_grpc INTERFACE ${grpc_libraries})
 
-# Zip files and hashes, for flagosctl runtime. OpenSSL comes with gRPC's development files; only its hashes are linked. By
+# The terminal, for flagosctl top, and zip files and hashes, for flagosctl runtime. OpenSSL comes with gRPC's development files; only its hashes are linked. By
 # their paths: CMake drops what looks like a second -Wl,-Bstatic.
 find_path(MINIZIP_INCLUDE minizip/unzip.h REQUIRED)
-foreach(library minizip z crypto)
+find_path(NCURSES_INCLUDE ncurses.h REQUIRED)
+foreach(library minizip z crypto ncursesw tinfo)
   set(name ${library})
   if(FLAGOS_STATIC_LIBRARIES)
     set(name lib${library}.a)
@@ -48,6 +49,10 @@ target_link_libraries(flagos_minizip INTERFACE ${FLAGOS_LIBRARY_minizip} ${FLAGO
 add_library(flagos_crypto INTERFACE)
 add_library(flagos::crypto ALIAS flagos_crypto)
 target_link_libraries(flagos_crypto INTERFACE ${FLAGOS_LIBRARY_crypto} ${CMAKE_DL_LIBS})
+
+add_library(flagos_ncurses INTERFACE)
+add_library(flagos::ncurses ALIAS flagos_ncurses)
+target_link_libraries(flagos_ncurses INTERFACE ${FLAGOS_LIBRARY_ncursesw} ${FLAGOS_LIBRARY_tinfo} ${CMAKE_DL_LIBS})
 
 # The distribution's CMake files name the shared libraries; the archives lie beside them.
 if(FLAGOS_STATIC_LIBRARIES)

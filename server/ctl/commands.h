@@ -31,6 +31,8 @@ struct Program {
 
 void AddDeviceCommands(CLI::App& app, Program& program);
 void AddSessionCommands(CLI::App& app, Program& program);
+// After the session commands, of which it is one.
+void AddTopCommand(CLI::App& app, Program& program);
 void AddLeaseCommands(CLI::App& app, Program& program);
 void AddRuntimeCommands(CLI::App& app, Program& program);
 void AddAuditCommands(CLI::App& app, Program& program);

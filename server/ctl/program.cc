@@ -62,6 +62,7 @@ int Run(const std::vector<std::string>& arguments, std::ostream& out, std::ostre
   app.set_help_all_flag("--help-all", "The help of every command");
   AddOptions(app, program.options);
   AddSessionCommands(app, program);
+  AddTopCommand(app, program);
   AddDeviceCommands(app, program);
   AddLeaseCommands(app, program);
   AddConfigCommands(app, program);

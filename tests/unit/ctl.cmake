@@ -17,6 +17,7 @@ flagos_add_test(NAME ctl_test
     ctl_runtime_test.cc
     "${CMAKE_CURRENT_SOURCE_DIR}/../support/wheels.cc"
     ctl_text_test.cc
+    ctl_top_test.cc
   LIBS flagos_ctl flagos_daemon_harness flagos::minizip)
 target_compile_definitions(ctl_test PRIVATE FLAGOS_CRASHING_LIBRARY="$<TARGET_FILE:flagos_test_crashing>")
 add_dependencies(ctl_test flagos-monitor flagos_cpu_monitor flagos_test_crashing)

@@ -42,6 +42,12 @@ void AddDoctorCommand(CLI::App& app, Program& program);
 // After all others, which it lists.
 void AddCompletionCommand(CLI::App& app, Program& program);
 
+// `session kill`, of which `session` is the noun.
+void AddKillCommand(CLI::App& session, Program& program);
+
+// The session with this SID, or the only one whose SID begins so.
+absl::StatusOr<v1::Session> FindSession(const Client& client, const std::string& id);
+
 // Prints what `fetch` answers, once or, with an interval, again and again until the process is interrupted.
 absl::Status PrintList(const Program& program, const std::optional<absl::Duration>& interval,
                        const std::function<absl::StatusOr<Listing>(const Client&)>& fetch);

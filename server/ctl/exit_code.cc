@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/ctl/exit_code.h"
 
+#include <absl/strings/cord.h>
 #include <absl/strings/str_split.h>
 
 #include "server/ctl/text.h"
 
 namespace flagos::ctl {
+namespace {
+
+constexpr char kPartialMark[] = "flagos/partial";
+
+}  // namespace
 
 ExitCode ExitCodeOf(const absl::Status& status) {
+  if (status.GetPayload(kPartialMark)) return ExitCode::kPartial;
   switch (status.code()) {
     case absl::StatusCode::kOk: return ExitCode::kOk;
     case absl::StatusCode::kInvalidArgument: return ExitCode::kUsage;
@@ -30,6 +37,12 @@ absl::Status Failure(absl::StatusCode code, std::string_view what, std::string_v
     if (!line.empty()) text.append("\n").append(line);
   }
   return {code, text};
+}
+
+absl::Status Partial(std::string_view what, std::string_view why, std::string_view advice) {
+  absl::Status status = Failure(absl::StatusCode::kUnknown, what, why, advice);
+  status.SetPayload(kPartialMark, absl::Cord());
+  return status;
 }
 
 std::vector<std::string> FailureLines(const absl::Status& status) {

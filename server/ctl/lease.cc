@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
 
 #include <CLI/CLI.hpp>
 
@@ -21,7 +22,10 @@ struct State {
   std::optional<absl::Duration> watch;
   std::string id;
   absl::Duration ttl = absl::ZeroDuration();
+  bool dry_run = false;
 };
+
+bool IsTable(const View& view) { return view.format == Format::kTable || view.format == Format::kWide; }
 
 absl::Status Open(const Program& program, const State& state) {
   const auto client = program.connect();
@@ -31,8 +35,14 @@ absl::Status Open(const Program& program, const State& state) {
   request.set_ttl(absl::ToDoubleSeconds(state.ttl));
   request.set_name(state.name);
   request.set_memory(state.memory);
+  request.set_dry_run(state.dry_run);
   const auto response = client->Call(&Stub::OpenLease, request);
   if (!response.ok()) return response.status();
+  if (state.dry_run && IsTable(program.options.view)) {
+    return program.print(absl::StrCat(
+        "would open a lease of ",
+        state.devices.empty() ? "all devices" : absl::StrCat("devices ", absl::StrJoin(state.devices, ",")), "\n"));
+  }
   return program.print(RenderItem(OpenedLeaseSchema(), ToJson(*response), program.options.view));
 }
 
@@ -55,14 +65,17 @@ absl::Status Close(const Program& program, const State& state) {
   if (!client.ok()) return client.status();
   v1::CloseLeaseRequest request;
   request.set_lease(state.id);
+  request.set_dry_run(state.dry_run);
   const auto response = client->Call(&Stub::CloseLease, request);
   if (!response.ok()) return response.status();
   const View& view = program.options.view;
-  if (view.format != Format::kTable && view.format != Format::kWide) {
+  if (!IsTable(view)) {
     return program.print(
         RenderItem(ClosedLeaseSchema(), {{"lease", state.id}, {"sessions_ended", response->sessions_ended()}}, view));
   }
-  return program.print(absl::StrCat("closed lease ", state.id, "; sessions ended: ", response->sessions_ended(), "\n"));
+  return program.print(absl::StrCat(
+      state.dry_run ? "would close lease " : "closed lease ", state.id,
+      state.dry_run ? "; sessions that would end: " : "; sessions ended: ", response->sessions_ended(), "\n"));
 }
 
 }  // namespace
@@ -88,6 +101,7 @@ void AddLeaseCommands(CLI::App& app, Program& program) {
                    "What all its sessions together may hold of each device (flagosd's [quota] default_memory)")
       ->check(CheckMemory)
       ->type_name("4GiB|25%|none");
+  open->add_flag("--dry-run", state->dry_run, "Only say whether it could be opened");
   open->callback([&program, state] { program.run = [&program, state] { return Open(program, *state); }; });
 
   CLI::App* const list = noun->add_subcommand("list", "All leases, with what they hold")->fallthrough();
@@ -97,6 +111,7 @@ void AddLeaseCommands(CLI::App& app, Program& program) {
 
   CLI::App* const close = noun->add_subcommand("close", "Closes a lease and ends its sessions")->fallthrough();
   close->add_option("lease", state->id, "Its name as lease open printed it")->required();
+  close->add_flag("--dry-run", state->dry_run, "Only say how many sessions would end");
   close->callback([&program, state] { program.run = [&program, state] { return Close(program, *state); }; });
 }
 

@@ -26,6 +26,7 @@ struct State {
   InstallRequest request{.root = executor::RuntimesRoot(), .name = {}, .version = {}, .from = {}};
   std::string vendors = VendorFolder();
   std::string name;
+  bool dry_run = false;
 };
 
 uint64_t SizeOf(const fs::path& folder) {
@@ -67,6 +68,12 @@ absl::Status Install(const Program& program, const State& state) {
     auto version = VersionFor(request.name, state.vendors);
     if (!version.ok()) return version.status();
     request.version = *std::move(version);
+  }
+  if (state.dry_run) {
+    const auto plan = PlanRuntime(request);
+    if (!plan.ok()) return plan.status();
+    return program.print(absl::StrCat("would install ", *plan, " into ", request.root, " from ",
+                                      request.from.empty() ? "pip download" : request.from, "\n"));
   }
   const auto runtime = InstallRuntime(request);
   if (!runtime.ok()) return runtime.status();
@@ -129,6 +136,10 @@ absl::Status Remove(const Program& program, const State& state) {
   const auto runtime = Find(state.request.root, state.name);
   if (!runtime.ok()) return runtime.status();
   const Json row = ToJson(*runtime, ReadVendors(state.vendors));
+  if (state.dry_run) {
+    FLAGOS_RETURN_IF_ERROR(CheckRemovable(*runtime));
+    return program.print(absl::StrCat("would remove ", runtime->id(), "\n"));
+  }
   if (absl::Status status = RemoveRuntime(*runtime); !status.ok()) return status;
   const View& view = program.options.view;
   if (view.format != Format::kTable && view.format != Format::kWide) {
@@ -167,12 +178,14 @@ void AddRuntimeCommands(CLI::App& app, Program& program) {
       ->check(CLI::ExistingPath)
       ->type_name("PATH");
 
+  install->add_flag("--dry-run", state->dry_run, "Only say what would be installed; fetches nothing");
+
   add("list", "All runtimes, and which vendors can use them", List);
   add("verify", "Compares every file with what was installed", Verify)
       ->add_option("name", state->name, "One runtime (all)");
-  add("remove", "Removes a runtime that no executor uses", Remove)
-      ->add_option("name", state->name, "Its name in the list, or an unambiguous beginning")
-      ->required();
+  CLI::App* const remove = add("remove", "Removes a runtime that no executor uses", Remove);
+  remove->add_flag("--dry-run", state->dry_run, "Only say whether it would be removed");
+  remove->add_option("name", state->name, "Its name in the list, or an unambiguous beginning")->required();
 }
 
 }  // namespace flagos::ctl

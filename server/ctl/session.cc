@@ -19,10 +19,7 @@ struct State {
   std::optional<absl::Duration> watch;
   bool all = false;
   std::string id;
-  std::string reason;
-  absl::Duration grace = absl::Seconds(10);
   absl::Duration interval = absl::ZeroDuration();
-  bool dry_run = false;
 };
 
 absl::StatusOr<Listing> ListSessions(const Client& client, bool all) {
@@ -36,14 +33,6 @@ absl::StatusOr<Listing> ListSessions(const Client& client, bool all) {
   return listing;
 }
 
-absl::StatusOr<v1::Session> FindSession(const Client& client, const std::string& id) {
-  v1::ShowSessionRequest request;
-  request.set_id(id);
-  auto response = client.Call(&Stub::ShowSession, request);
-  if (!response.ok()) return response.status();
-  return std::move(*response->mutable_session());
-}
-
 absl::Status Show(const Program& program, const State& state) {
   const auto client = program.connect();
   if (!client.ok()) return client.status();
@@ -52,35 +41,15 @@ absl::Status Show(const Program& program, const State& state) {
   return program.print(RenderItem(SessionSchema(), SessionRow(*session, absl::Now()), program.options.view));
 }
 
-// "session s3 of alice (train.py, host:4711)"
-std::string Describe(const v1::Session& session) {
-  return Printable(absl::StrCat("session ", session.id(), " of ", session.owner(), " (", session.program(), ", ",
-                                session.origin(), ")"));
-}
-
-absl::Status Kill(const Program& program, const State& state) {
-  const auto client = program.connect();
-  if (!client.ok()) return client.status();
-  const auto session = FindSession(*client, state.id);
-  if (!session.ok()) return session.status();
-  const View& view = program.options.view;
-  const bool sentence = view.format == Format::kTable || view.format == Format::kWide;
-  if (state.dry_run) {
-    if (sentence) return program.print(absl::StrCat("would end ", Describe(*session), "\n"));
-    return program.print(RenderItem(SessionSchema(), SessionRow(*session, absl::Now()), view));
-  }
-  v1::KillSessionRequest request;
-  request.set_id(session->id());
-  request.set_grace(absl::ToDoubleSeconds(state.grace));
-  request.set_reason(state.reason);
-  // It is answered once the session is over, which takes up to the grace where it is stuck.
-  const auto response = client->Call(&Stub::KillSession, request, state.grace);
-  if (!response.ok()) return response.status();
-  if (sentence) return program.print(absl::StrCat("ended ", Describe(*session), "\n"));
-  return program.print(RenderItem(SessionSchema(), SessionRow(response->session(), absl::Now()), view));
-}
-
 }  // namespace
+
+absl::StatusOr<v1::Session> FindSession(const Client& client, const std::string& id) {
+  v1::ShowSessionRequest request;
+  request.set_id(id);
+  auto response = client.Call(&Stub::ShowSession, request);
+  if (!response.ok()) return response.status();
+  return std::move(*response->mutable_session());
+}
 
 void AddSessionCommands(CLI::App& app, Program& program) {
   CLI::App* const noun =
@@ -115,16 +84,7 @@ void AddSessionCommands(CLI::App& app, Program& program) {
   show->add_option("id", state->id, "Its SID, or a unique prefix")->required();
   show->callback([&program, state] { program.run = [&program, state] { return Show(program, *state); }; });
 
-  CLI::App* const kill = noun->add_subcommand("kill", "Ends a session")->fallthrough();
-  kill->add_option("id", state->id, "Its SID, or a unique prefix")->required();
-  kill->add_option("--reason", state->reason, "Told to the job")->required()->type_name("TEXT");
-  kill->add_option_function<std::string>(
-          "--grace", [state](const std::string& text) { state->grace = ParseDuration(text); },
-          "Time to finish what is running before it is killed (10s)")
-      ->check(CheckDuration)
-      ->type_name("DURATION");
-  kill->add_flag("--dry-run", state->dry_run, "Only say which session would end");
-  kill->callback([&program, state] { program.run = [&program, state] { return Kill(program, *state); }; });
+  AddKillCommand(*noun, program);
 }
 
 }  // namespace flagos::ctl

@@ -128,6 +128,32 @@ def test_lease_of_an_unknown_device_is_refused(start_daemon: Callable[..., Daemo
     assert daemon.ctl("lease", "close", opened["lease"]).returncode == 4
 
 
+def test_dry_runs_of_leases_change_nothing(start_daemon: Callable[..., Daemon]) -> None:
+    daemon = start_daemon(vendor="null", devices=2)
+    done = daemon.ctl("lease", "open", "--devices", "1", "--dry-run")
+    assert (done.returncode, done.stdout) == (0, "would open a lease of devices 1\n")
+    assert daemon.ctl("lease", "open", "--devices", "7", "--dry-run").returncode == 4
+    assert daemon.ctl("lease", "close", "l1", "--dry-run").returncode == 4, "none was opened"
+    assert daemon.ctl_json("lease", "open")["lease"] == "l1"
+    assert daemon.ctl("lease", "close", "l1", "--dry-run").returncode == 0
+    assert daemon.ctl("lease", "close", "l1").returncode == 0
+
+
+def test_several_sessions_are_ended_at_once(daemon: Daemon) -> None:
+    with Program(JOB, daemon.endpoint) as first, Program(JOB, daemon.endpoint) as second:
+        first.line()
+        second.line()
+        ids = [session["id"] for session in daemon.sessions()]
+        done = daemon.ctl("session", "kill", *ids, "s99", "--reason", "test")
+        assert done.returncode == 8, done.stderr
+        assert [line.split()[:3] for line in done.stdout.splitlines()] == [
+            ["ended", "session", i] for i in ids
+        ]
+        assert "s99: there is no session" in done.stderr
+        assert len(done.stderr.splitlines()) == 3
+        assert daemon.sessions() == []
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 def test_a_user_without_permission_is_denied(daemon: Daemon) -> None:
     with tempfile.TemporaryDirectory() as folder:  # the checkout may lie where nobody else may look

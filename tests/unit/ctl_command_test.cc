@@ -97,6 +97,7 @@ class FixedControl final : public v1::Control::Service {
   }
   Status CloseLease(ServerContext*, const v1::CloseLeaseRequest* request, v1::CloseLeaseResponse* response) override {
     if (request->lease() != "l7") return {StatusCode::NOT_FOUND, "there is no lease " + request->lease()};
+    close_dry_run = request->dry_run();
     response->set_sessions_ended(2);
     return Status::OK;
   }
@@ -104,6 +105,7 @@ class FixedControl final : public v1::Control::Service {
   bool incompatible = false;
   bool slow = false;
   bool protect = false;
+  bool close_dry_run = false;
   double interval = -1;
   v1::KillSessionRequest kill;
   absl::Time kill_deadline;
@@ -192,6 +194,35 @@ TEST_F(Command, KillDryRunKillsNothing) {
   EXPECT_EQ(run({"session", "kill", "s1", "--reason", "x", "--dry-run", "-o", "json"}), 0);
   EXPECT_EQ(control.kill.id(), "");
   EXPECT_EQ(Json::parse(out).at("id"), "s1");
+}
+
+TEST_F(Command, KillTakesSeveral) {
+  EXPECT_EQ(run({"session", "kill", "s", "s1", "--reason", "x"}), 0) << err;
+  EXPECT_EQ(out, "ended session s1 of alice (train.py, \"fast\", host:4711)\n") << "once, though named twice";
+  EXPECT_EQ(run({"session", "kill", "s1", "s9", "--reason", "x"}), static_cast<int>(ExitCode::kPartial));
+  EXPECT_EQ(out, "ended session s1 of alice (train.py, \"fast\", host:4711)\n");
+  EXPECT_EQ(
+      err,
+      "flagosctl: 1 of 2 sessions cannot be ended\n  s9: there is no session s9, it may have ended, see flagosctl "
+      "ps\n  see flagosctl ps\n");
+  EXPECT_EQ(run({"session", "kill", "s8", "s9", "--reason", "x"}), static_cast<int>(ExitCode::kNotFound));
+  EXPECT_EQ(out, "");
+  EXPECT_EQ(run({"session", "kill", "s1", "s9", "--reason", "x", "-o", "json"}), static_cast<int>(ExitCode::kPartial));
+  EXPECT_EQ(Json::parse(out).at("items").size(), 1u);
+  control.kill.Clear();
+  EXPECT_EQ(run({"session", "kill", "s1", "s9", "--reason", "x", "--dry-run"}), static_cast<int>(ExitCode::kPartial));
+  EXPECT_EQ(control.kill.id(), "");
+}
+
+TEST_F(Command, LeasesHaveDryRuns) {
+  EXPECT_EQ(run({"lease", "open", "--devices", "0,1", "--dry-run"}), 0) << err;
+  EXPECT_EQ(out, "would open a lease of devices 0,1\n");
+  EXPECT_TRUE(control.lease.dry_run());
+  EXPECT_EQ(run({"lease", "close", "l7", "--dry-run"}), 0) << err;
+  EXPECT_EQ(out, "would close lease l7; sessions that would end: 2\n");
+  EXPECT_TRUE(control.close_dry_run);
+  EXPECT_EQ(run({"lease", "close", "l7"}), 0);
+  EXPECT_FALSE(control.close_dry_run);
 }
 
 TEST_F(Command, KillMayBeDenied) {

@@ -90,6 +90,7 @@ TEST(ExitCodes, AreThoseOfTheManual) {
   EXPECT_EQ(code(absl::StatusCode::kPermissionDenied), 5);
   EXPECT_EQ(code(absl::StatusCode::kFailedPrecondition), 6);
   EXPECT_EQ(code(absl::StatusCode::kDeadlineExceeded), 7);
+  EXPECT_EQ(static_cast<int>(ExitCodeOf(Partial("what", "why", "advice"))), 8);
 }
 
 TEST(Completion, ListsEveryCommandWithItsOptions) {

@@ -99,6 +99,24 @@ TEST_F(CtlRuntimeTest, InstallsFromAnEnvironmentAndFromAFolderOfWheels) {
   EXPECT_THAT(*VerifyRuntime(*runtime), IsEmpty());
 }
 
+TEST_F(CtlRuntimeTest, ADryRunInstallsAndRemovesNothing) {
+  const auto wheel = test::WriteWheel(folder, test::SmallTorch());
+  Answer answer = run({"runtime", "install", "cpu", "--version", "2.13.0", "--from", wheel, "--dry-run"});
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  EXPECT_THAT(answer.out, ::testing::StartsWith("would install cpu-2.13.0+cpu into " + root.string()));
+  EXPECT_FALSE(fs::exists(root));
+  answer = run({"runtime", "install", "cpu", "--version", "2.12.0", "--from", wheel, "--dry-run"});
+  EXPECT_EQ(answer.code, 6) << "as without --dry-run";
+
+  ASSERT_TRUE(install(wheel).ok());
+  answer = run({"runtime", "install", "cpu", "--version", "2.13.0", "--from", wheel, "--dry-run"});
+  EXPECT_EQ(answer.code, 6) << "it is there";
+  answer = run({"runtime", "remove", "cpu", "--dry-run"});
+  EXPECT_EQ(answer.code, 0) << answer.err;
+  EXPECT_EQ(answer.out, "would remove cpu-2.13.0+cpu\n");
+  EXPECT_THAT(entries(), ::testing::ElementsAre("cpu-2.13.0+cpu"));
+}
+
 TEST_F(CtlRuntimeTest, RefusesAWrongHash) {
   auto torch = test::SmallTorch();
   torch.wrong_hash_of = "torch/lib/libgomp.so.1";

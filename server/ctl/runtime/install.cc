@@ -6,8 +6,10 @@
 #include <absl/strings/str_split.h>
 #include <absl/time/clock.h>
 #include <toml++/toml.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <sstream>
 
 #include "server/common/sha256.h"
@@ -83,7 +85,38 @@ std::string Facts(const InstallRequest& request, const Package& torch) {
   return text.str();
 }
 
+absl::StatusOr<const Package*> TorchOf(const InstallRequest& request, const Packages& packages) {
+  const Package& torch = **std::ranges::find(packages, "torch", [](const auto& package) { return package->name; });
+  if (executor::AcceptsVersion({request.version}, torch.version)) return &torch;
+  return Unfit(torch.origin, absl::StrCat("it is torch ", torch.version, ", and ", request.version, " is wanted"),
+               "name another with --from, or what you want with --version");
+}
+
 }  // namespace
+
+absl::StatusOr<std::string> PlanRuntime(const InstallRequest& request) {
+  fs::path place = fs::absolute(request.root);
+  std::error_code hidden;
+  while (!fs::exists(place, hidden) && place.has_relative_path()) place = place.parent_path();
+  if (::access(place.c_str(), W_OK) != 0) {
+    return SystemError(errno, absl::StrCat("cannot install into ", request.root), "run flagosctl as root");
+  }
+  std::string id = absl::StrCat(request.name, "-", request.version);
+  if (!request.from.empty()) {
+    const auto packages = OpenPackages(request.from);
+    if (!packages.ok()) return packages.status();
+    const auto torch = TorchOf(request, *packages);
+    if (!torch.ok()) return torch.status();
+    id = absl::StrCat(request.name, "-", (*torch)->version);
+  }
+  for (const executor::Runtime& runtime : executor::ListRuntimes(request.root)) {
+    if (runtime.id() == id) {
+      return Failure(absl::StatusCode::kAlreadyExists, absl::StrCat("cannot install ", id), "it is installed already",
+                     absl::StrCat("remove it first: flagosctl runtime remove ", id));
+    }
+  }
+  return id;
+}
 
 absl::StatusOr<executor::Runtime> InstallRuntime(const InstallRequest& request) {
   auto staging = Staging::Make(request.root);
@@ -96,11 +129,9 @@ absl::StatusOr<executor::Runtime> InstallRuntime(const InstallRequest& request) 
   }
   const auto packages = OpenPackages(from);
   if (!packages.ok()) return packages.status();
-  const Package& torch = **std::ranges::find(*packages, "torch", [](const auto& package) { return package->name; });
-  if (!executor::AcceptsVersion({request.version}, torch.version)) {
-    return Unfit(torch.origin, absl::StrCat("it is torch ", torch.version, ", and ", request.version, " is wanted"),
-                 "name another with --from, or what you want with --version");
-  }
+  const auto found = TorchOf(request, *packages);
+  if (!found.ok()) return found.status();
+  const Package& torch = **found;
   const auto copied = CopyLibraries(*packages, staging->path());
   if (!copied.ok()) return copied.status();
   FLAGOS_RETURN_IF_ERROR(CheckKind(request, torch, *copied));

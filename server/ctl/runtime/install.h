@@ -22,11 +22,19 @@ struct InstallRequest {
 // is.
 absl::StatusOr<executor::Runtime> InstallRuntime(const InstallRequest& request);
 
+// What InstallRuntime() would install, "cpu-2.13.0+cpu" (or "cpu-2.13.0", where pip is to choose the build), as far as
+// that can be known without fetching or writing anything: kAlreadyExists, kFailedPrecondition and kPermissionDenied as
+// there.
+absl::StatusOr<std::string> PlanRuntime(const InstallRequest& request);
+
 // pip download of the wheels that `request` needs, into `folder`.
 absl::Status DownloadWheels(const InstallRequest& request, const std::string& folder);
 
 // What is not as it was installed, a file a line; empty where all is.
 absl::StatusOr<std::vector<std::string>> VerifyRuntime(const executor::Runtime& runtime);
+
+// Whether RemoveRuntime() would remove it.
+absl::Status CheckRemovable(const executor::Runtime& runtime);
 
 // kFailedPrecondition while a process has loaded something of it, and nothing is removed then.
 absl::Status RemoveRuntime(const executor::Runtime& runtime);

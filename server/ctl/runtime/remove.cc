@@ -2,6 +2,7 @@
 #include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -60,7 +61,7 @@ Users UsersOf(const std::string& folder) {
   return users;
 }
 
-absl::Status RemoveRuntime(const executor::Runtime& runtime) {
+absl::Status CheckRemovable(const executor::Runtime& runtime) {
   const Users users = UsersOf(runtime.folder);
   if (!users.pids.empty()) {
     return Failure(absl::StatusCode::kFailedPrecondition, absl::StrCat("cannot remove ", runtime.id()),
@@ -72,6 +73,13 @@ absl::Status RemoveRuntime(const executor::Runtime& runtime) {
                    absl::StrCat("executors of other users may have loaded it: ", Listed(users.hidden)),
                    "run flagosctl as root, who can look");
   }
+  const std::string root = runtime.folder.parent_path().string();
+  if (::access(root.c_str(), W_OK) == 0) return absl::OkStatus();
+  return SystemError(errno, absl::StrCat("cannot remove ", runtime.folder.string()), "run flagosctl as root");
+}
+
+absl::Status RemoveRuntime(const executor::Runtime& runtime) {
+  FLAGOS_RETURN_IF_ERROR(CheckRemovable(runtime));
   // Out of the way in one step: no executor finds half of it.
   const fs::path gone = runtime.folder.parent_path() / absl::StrCat(".new-removed-", runtime.id());
   std::error_code error;

@@ -112,10 +112,11 @@ ControlService::Reactor* ControlService::OpenLease(Context* context, const v1::O
         if (!limit.ok()) return reactor->Finish(ToGrpc(limit.status()));
         memory = *limit;
       }
-      auditor_.begin();
-      const auto lease = supervisor_.open_lease(caller, request->name(), devices, request->ttl(), memory);
-      auditor_.lease_opened(caller, request->name(), request->ttl(), lease);
-      if (lease.ok()) {
+      if (!request->dry_run()) auditor_.begin();
+      const auto lease =
+          supervisor_.open_lease(caller, request->name(), devices, request->ttl(), memory, request->dry_run());
+      if (!request->dry_run()) auditor_.lease_opened(caller, request->name(), request->ttl(), lease);
+      if (lease.ok() && *lease != nullptr) {
         response->set_lease((*lease)->id);
         response->set_token(ToHex((*lease)->token));
         response->set_folder(supervisor_.container_folder(**lease));
@@ -128,9 +129,9 @@ ControlService::Reactor* ControlService::OpenLease(Context* context, const v1::O
 ControlService::Reactor* ControlService::CloseLease(Context* context, const v1::CloseLeaseRequest* request,
                                                     v1::CloseLeaseResponse* response) {
   return answer(context, [this, request, response](const Caller& caller, Reactor* reactor) {
-    auditor_.begin();
-    const auto ended = supervisor_.close_lease(caller, request->lease());
-    auditor_.lease_closed(caller, request->lease(), ended);
+    if (!request->dry_run()) auditor_.begin();
+    const auto ended = supervisor_.close_lease(caller, request->lease(), request->dry_run());
+    if (!request->dry_run()) auditor_.lease_closed(caller, request->lease(), ended);
     if (ended.ok()) response->set_sessions_ended(*ended);
     reactor->Finish(ToGrpc(ended.status()));
   });

@@ -350,7 +350,7 @@ bool Supervisor::open_session(const AttachRequest& request, const AttachTerms& t
 
 absl::StatusOr<const Lease*> Supervisor::open_lease(const Caller& caller, const std::string& name,
                                                     const DeviceSet& devices, double ttl_seconds,
-                                                    const std::optional<MemoryLimit>& memory) {
+                                                    const std::optional<MemoryLimit>& memory, bool dry_run) {
   FLAGOS_RETURN_IF_ERROR(check_not_stopping());
   FLAGOS_RETURN_IF_ERROR(devices_.check(devices));
   if (!(ttl_seconds >= 0 && ttl_seconds <= kLongestTtl)) {
@@ -362,6 +362,7 @@ absl::StatusOr<const Lease*> Supervisor::open_lease(const Caller& caller, const 
         Cat("a lease's name has at most ", kLongestName, " bytes, and this one ", name.size(), "; give a shorter one"));
   }
   FLAGOS_RETURN_IF_ERROR(check_lease_limit(caller.uid));
+  if (dry_run) return nullptr;
   const double ttl = ttl_seconds == 0 ? kDefaultTtl : ttl_seconds;
   auto set = devices_.choose(devices, 0);
   auto lease = leases_.open(Printable(name), caller.uid, *std::move(set), Seconds(ttl),
@@ -379,12 +380,13 @@ absl::StatusOr<const Lease*> Supervisor::open_lease(const Caller& caller, const 
   return *lease;
 }
 
-absl::StatusOr<uint32_t> Supervisor::close_lease(const Caller& caller, const std::string& id) {
+absl::StatusOr<uint32_t> Supervisor::close_lease(const Caller& caller, const std::string& id, bool dry_run) {
   FLAGOS_RETURN_IF_ERROR(check_not_stopping());
   Lease* const lease = leases_.find(id);
   if (lease == nullptr) return absl::NotFoundError(Cat("there is no lease ", id));
   if (!caller.may_end(lease->uid)) return absl::PermissionDeniedError(Cat("lease ", id, " is another user's"));
   const std::vector<uint64_t> numbers(lease->sessions.begin(), lease->sessions.end());
+  if (dry_run) return static_cast<uint32_t>(numbers.size());
   leases_.close(*lease);
   for (const uint64_t number : numbers) sessions_.at(number)->end("its lease was closed", kDrainGrace);
   return static_cast<uint32_t>(numbers.size());

@@ -60,11 +60,13 @@ class Supervisor final : public SessionObserver {
 
   // What a container of the lease mounts; empty: there are no containers here.
   std::string container_folder(const Lease& lease) const;
-  // `memory`: what the lease may hold of each device; nullopt: what is configured.
+  // `memory`: what the lease may hold of each device; nullopt: what is configured. A dry run opens none
+  // and returns null.
   absl::StatusOr<const Lease*> open_lease(const Caller& caller, const std::string& name, const DeviceSet& devices,
-                                          double ttl_seconds, const std::optional<MemoryLimit>& memory = std::nullopt);
-  // The number of sessions that it ends. They end as by kill().
-  absl::StatusOr<uint32_t> close_lease(const Caller& caller, const std::string& id);
+                                          double ttl_seconds, const std::optional<MemoryLimit>& memory = std::nullopt,
+                                          bool dry_run = false);
+  // The number of sessions that it ends, or would end. They end as by kill().
+  absl::StatusOr<uint32_t> close_lease(const Caller& caller, const std::string& id, bool dry_run = false);
   // Ends a session. Unless that is refused, `done` is told once: when the session is over, or kUnavailable where
   // flagosd stops without seeing its end. All three are kUnavailable from stop() on: sessions that were let go are
   // nobody's here.

@@ -38,6 +38,7 @@ void AddRuntimeCommands(CLI::App& app, Program& program);
 void AddAuditCommands(CLI::App& app, Program& program);
 void AddVersionCommand(CLI::App& app, Program& program);
 void AddConfigCommands(CLI::App& app, Program& program);
+void AddDaemonCommands(CLI::App& app, Program& program);
 void AddDoctorCommand(CLI::App& app, Program& program);
 // After all others, which it lists.
 void AddCompletionCommand(CLI::App& app, Program& program);

@@ -68,6 +68,7 @@ int Run(const std::vector<std::string>& arguments, std::ostream& out, std::ostre
   AddConfigCommands(app, program);
   AddRuntimeCommands(app, program);
   AddAuditCommands(app, program);
+  AddDaemonCommands(app, program);
   AddVersionCommand(app, program);
   AddDoctorCommand(app, program);
   AddCompletionCommand(app, program);

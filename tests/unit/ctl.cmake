@@ -10,6 +10,7 @@ flagos_add_test(NAME ctl_test
   SOURCES
     ctl_command_test.cc
     ctl_config_test.cc
+    ctl_debug_test.cc
     ctl_doctor_test.cc
     ctl_nvidia_test.cc
     ctl_options_test.cc

@@ -56,6 +56,8 @@ absl::Status Examine(const Program& program) {
   CheckRuntimes(VendorFolder(), executor::RuntimesRoot(), checks);
   CheckNvidia(checks);
   CheckEnvironment(checks);
+  CheckNode(checks);
+  CheckService(program.socket().value_or(kSystemSocket), checks);
   CheckDaemon(program, checks);
   const View& view = program.options.view;
   const bool text = (view.format == Format::kTable || view.format == Format::kWide) && view.fields.empty();

@@ -11,6 +11,7 @@ flagos_add_test(NAME ctl_test
     ctl_command_test.cc
     ctl_config_test.cc
     ctl_debug_test.cc
+    ctl_doctor_node_test.cc
     ctl_doctor_test.cc
     ctl_nvidia_test.cc
     ctl_options_test.cc

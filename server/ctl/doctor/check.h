@@ -3,6 +3,7 @@
 #pragma once
 
 #include <absl/status/status.h>
+#include <sys/types.h>
 
 #include <string>
 #include <vector>
@@ -32,6 +33,14 @@ void CheckMachine(Checks& checks);
 void CheckInstallation(Checks& checks);
 // The environment that a job would start with.
 void CheckEnvironment(Checks& checks);
+// The node that flagosd serves: cgroups, room on its disks, its clock.
+void CheckNode(Checks& checks);
+// flagosd as a service: the socket's mode, and units that hide the package's.
+void CheckService(const std::string& socket, Checks& checks);
+// Whether the flagosd of this pid is the program that is installed beside this one.
+void CheckRunning(pid_t pid, Checks& checks);
+// Whether the kernel names the processes at sockets' other ends beyond doubt.
+Check PeerCheck(bool has_peer_pidfd);
 // The daemon at the endpoint: reachable, of a version in common, its devices, executors and sessions.
 void CheckDaemon(const Program& program, Checks& checks);
 

@@ -96,6 +96,7 @@ void CheckDaemon(const Program& program, Checks& checks) {
   if (!client.ok()) return checks.push_back(FailedCheck("endpoint", client.status()));
   checks.push_back({"endpoint", Verdict::kOk, client->socket(), ""});
   CheckVersion(*client, checks);
+  CheckRunning(static_cast<pid_t>(client->version().pid()), checks);
   CheckDevices(*client, checks);
   CheckSessions(*client, checks);
 }

@@ -52,7 +52,8 @@ After=flagosd.service
 Type=oneshot
 ExecStart=/bin/sh -c 'exec >/trial 2>&1; set -x; systemctl is-active flagosd.socket flagosd.service; flagosctl version; \
   a=$(systemctl show -p MainPID flagosd); dpkg -i /flagos.deb; b=$(systemctl show -p MainPID flagosd); \
-  [ "$a" != "$b" ] && echo restarted; flagosctl device list; systemctl is-active flagosd.service; journalctl -u flagosd --no-pager | tail -20'
+  [ "$a" != "$b" ] && echo restarted; flagosctl device list; \
+  flagosctl audit verify; flagosctl audit search --fields verb; systemctl is-active flagosd.service; journalctl -u flagosd --no-pager | tail -20'
 ExecStartPost=/bin/systemctl poweroff
 [Install]
 WantedBy=multi-user.target
@@ -62,6 +63,8 @@ UNIT
   [ -f "$node/trial" ] || die "it did not boot: $(tail -5 "$scratch/boot")"
   cat "$node/trial"
   [ "$(grep -cx active "$node/trial")" = 3 ] || die "flagosd is not active"
+  grep -q "^ok: records 1 to" "$node/trial" || die "the audit log does not verify"
+  [ "$(grep -c "daemon.start" "$node/trial")" = 2 ] || die "the audit log has not both starts"
   grep -qx restarted "$node/trial" || die "an upgrade did not restart flagosd"
   if [ -n "${TORCH_WHEEL:-}" ]; then
     grep -q "^ *0 .*HEALTHY" "$node/trial" || die "there is no device"

@@ -143,6 +143,12 @@ TEST_F(DoctorService, TheSocketsMode) {
   expect(check(false), "socket", Verdict::kWarn, "its group may not");
 }
 
+TEST_F(DoctorService, AContainersSocketIsForEverybody) {
+  mode(0666);
+  write("run/flagos/token", "");
+  expect_silent(check());
+}
+
 TEST_F(DoctorService, TheSocketsGroup) {
   write("etc/group", "flagos:x:4242:\n");
   expect(check(), "socket's group", Verdict::kWarn, "not to flagos (4242)");

@@ -135,6 +135,22 @@ def test_what_happens_to_a_session_is_recorded(start_daemon: Callable[..., Daemo
     follow(log.read_text().splitlines())
 
 
+def test_a_session_that_outlives_flagosd(start_daemon: Callable[..., Daemon], tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    daemon = start_daemon(config=f"[audit]\nfile = '{log}'\n")
+    with Program(JOB, daemon.endpoint) as job:
+        job.line()
+        daemon.kill()
+        daemon.start_again()
+        wait_for("the session's return", lambda: [s["state"] for s in daemon.sessions()] == ["RUNNING"])
+        job.tell()
+        job.finish()
+        daemon.wait_for_end(job.pid)
+    of_session = [r["verb"] for r in map(json.loads, log.read_text().splitlines()) if r["target"] == "s1"]
+    assert of_session == ["session.attach", "session.resume", "session.end"]
+    follow(log.read_text().splitlines())
+
+
 def test_reloads_are_recorded(audited: Audited) -> None:
     drop_in = audited.daemon.folder / "conf.d" / "50.toml"
     drop_in.parent.mkdir()

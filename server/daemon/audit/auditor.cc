@@ -163,7 +163,7 @@ void Auditor::session_changed(const Session& session, bool over) {
     accepted_.emplace(number, operation);
     return write({.operation = operation,
                   .actor = ActorOf(session.uid(), session.client_pid()),
-                  .verb = "session.attach",
+                  .verb = session.started() < started_ ? "session.resume" : "session.attach",
                   .target = session.id(),
                   .after = {{"lease", session.lease()},
                             {"devices", session.devices()},

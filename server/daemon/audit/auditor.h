@@ -16,6 +16,7 @@
 #include "server/daemon/config/reload.h"
 #include "server/daemon/event_loop.h"
 #include "server/daemon/sessions/supervisor.h"
+#include "server/daemon/time.h"
 
 namespace flagos::daemon {
 
@@ -49,7 +50,7 @@ class Auditor {
   std::optional<AuditCounts> counts() const;
 
  private:
-  explicit Auditor(const Config& config) : config_(config) {}
+  explicit Auditor(const Config& config) : config_(config), started_(UnixSeconds()) {}
   bool off() const { return log_ == nullptr; }
   std::string new_operation();
   void write(AuditRecord record);
@@ -60,6 +61,7 @@ class Auditor {
   void lease_ended(const Lease& lease);
 
   const Config& config_;
+  const double started_;  // sessions older than this one were another flagosd's
   std::unique_ptr<AuditLog> log_;
   const Supervisor* supervisor_ = nullptr;
   std::string operations_;  // what ids of operations of this flagosd begin with

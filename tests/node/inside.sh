@@ -9,7 +9,7 @@ flagosctl runtime install cpu --from "$CHECKOUT/.venv" >/trial/runtime.log 2>&1
 systemctl restart flagosd.service
 while read -r name; do
   began=$SECONDS
-  if timeout 300 bash -c "set -euo pipefail; source '$cases/lib.sh'; source '$cases/$name.sh'" >"/trial/$name.log" 2>&1; then
+  if timeout 300 bash -c "set -euo pipefail; source '$cases/lib.sh'; source '$cases/$name.sh'" </dev/null >"/trial/$name.log" 2>&1; then
     verdict=ok
   else
     verdict=FAILED

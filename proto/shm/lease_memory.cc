@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proto/shm/lease_memory.h"
 
-#include <fcntl.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 
 #include "proto/shm/futex.h"
 #include "proto/shm/process_identity.h"
+#include "proto/shm/slot_lock.h"
 
 namespace flagos {
 namespace {
@@ -33,25 +33,6 @@ uint64_t Sum(const LeasePage& page, uint32_t device, bool with_claims) {
     sum = Plus(sum, Plus(holding.charged.load(), with_claims ? claimed : 0));
   }
   return sum;
-}
-
-struct flock ByteOf(uint32_t slot, short type) {
-  struct flock lock {};
-  lock.l_type = type;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = slot;
-  lock.l_len = 1;
-  return lock;
-}
-
-bool LockSlot(int fd, uint32_t slot) {
-  struct flock lock = ByteOf(slot, F_WRLCK);
-  return ::fcntl(fd, F_SETLK, &lock) == 0;
-}
-
-void UnlockSlot(int fd, uint32_t slot) {
-  struct flock lock = ByteOf(slot, F_UNLCK);
-  ::fcntl(fd, F_SETLK, &lock);
 }
 
 // REQUIRES the slot's lock.

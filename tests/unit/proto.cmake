@@ -16,6 +16,7 @@ target_compile_definitions(proto_wire_test PRIVATE FLAGOS_PROTO_README="${CMAKE_
 
 flagos_add_test(NAME proto_shm_test
   SOURCES
+    proto_arbiter_test.cc
     proto_lease_test.cc
     proto_lock_test.cc
     proto_memfd_test.cc

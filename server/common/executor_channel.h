@@ -28,7 +28,7 @@ struct ChannelRecord {
   uint64_t ring_bytes;     // kAssign, kRejoin
   uint64_t arena_bytes;    // kAssign, kRejoin
   uint32_t pid;            // kReady, kRejoin: the executor's own, as it sees it
-  uint32_t reserved;       // zero
+  uint32_t lease_entry;    // kAssign, kRejoin: the lease's place in the arbiter's page
   uint32_t device_count;   // kReady, kRejoin
   uint32_t flags;          // kAssign: kEndWithDaemon
   char vendor[32];         // kReady, kRejoin
@@ -41,8 +41,8 @@ static_assert(sizeof(ChannelRecord) == 512);
 inline constexpr uint32_t kEndWithDaemon = 1;
 
 // Order of the descriptors of kAssign: ring (read-only), executor region and arena (read-write), the executor's end of
-// the liveness socket, a pidfd of the client, which the executor watches itself, and the lease's memory page
-// (read-write, proto/shm/lease_page.h).
+// the liveness socket, a pidfd of the client, which the executor watches itself, the lease's memory page and the
+// arbiter's page (read-write, proto/shm/lease_page.h and arbiter_page.h).
 enum ChannelDescriptor {
   kChannelRing = 0,
   kChannelExecutor = 1,
@@ -50,11 +50,12 @@ enum ChannelDescriptor {
   kChannelLiveness = 3,
   kChannelClient = 4,
   kChannelLease = 5,
-  kChannelFdCount = 6
+  kChannelArbiter = 6,
+  kChannelFdCount = 7
 };
 
 // Order of the descriptors of kRejoin: as of kAssign, as far as a new flagosd needs them.
-enum RejoinDescriptor { kRejoinRing = 0, kRejoinExecutor = 1, kRejoinClient = 2, kRejoinLease = 3, kRejoinFdCount = 4 };
+enum RejoinDescriptor { kRejoinRing = 0, kRejoinExecutor = 1, kRejoinClient = 2, kRejoinLease = 3, kRejoinArbiter = 4, kRejoinFdCount = 5 };
 
 // Command line of an executor:
 //   flagos-executor --vendor NAME --vendor-dir DIR [--libtorch DIR] --channel-fd N [--daemon SOCKET] [--devices 0,1]

@@ -3,7 +3,10 @@
 #include <absl/strings/str_join.h>
 
 #include <CLI/CLI.hpp>
+#include <map>
+#include <string>
 
+#include "proto/shm/arbiter.h"
 #include "server/ctl/commands.h"
 #include "server/ctl/message_json.h"
 #include "server/ctl/render.h"
@@ -19,6 +22,9 @@ struct State {
   std::vector<uint32_t> devices;
   std::string name;
   std::string memory;
+  uint32_t weight = 0;
+  uint32_t max_percent = 0;
+  v1::ShareClass share_class = v1::SHARE_CLASS_UNSPECIFIED;
   std::optional<absl::Duration> watch;
   std::string id;
   absl::Duration ttl = absl::ZeroDuration();
@@ -35,6 +41,9 @@ absl::Status Open(const Program& program, const State& state) {
   request.set_ttl(absl::ToDoubleSeconds(state.ttl));
   request.set_name(state.name);
   request.set_memory(state.memory);
+  request.set_weight(state.weight);
+  request.set_max_percent(state.max_percent);
+  request.set_share_class(state.share_class);
   request.set_dry_run(state.dry_run);
   const auto response = client->Call(&Stub::OpenLease, request);
   if (!response.ok()) return response.status();
@@ -101,6 +110,17 @@ void AddLeaseCommands(CLI::App& app, Program& program) {
                    "What all its sessions together may hold of each device (flagosd's [quota] default_memory)")
       ->check(CheckMemory)
       ->type_name("4GiB|25%|none");
+  open->add_option("--weight", state->weight, "Of its share of the devices' time, beside others of its class (100)")
+      ->check(CLI::Range(1u, kMaxWeight))
+      ->type_name("N");
+  open->add_option("--max", state->max_percent, "Percent of a device's time that it gets at most (100)")
+      ->check(CLI::Range(1u, 100u))
+      ->type_name("PERCENT");
+  static const std::map<std::string, v1::ShareClass> kClasses = {
+      {"rt", v1::SHARE_CLASS_RT}, {"normal", v1::SHARE_CLASS_NORMAL}, {"batch", v1::SHARE_CLASS_BATCH}};
+  open->add_option("--class", state->share_class, "Who goes first: rt, then normal, then batch (normal)")
+      ->transform(CLI::CheckedTransformer(kClasses))
+      ->type_name("rt|normal|batch");
   open->add_flag("--dry-run", state->dry_run, "Only say whether it could be opened");
   open->callback([&program, state] { program.run = [&program, state] { return Open(program, *state); }; });
 

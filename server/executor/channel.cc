@@ -89,6 +89,7 @@ absl::StatusOr<ChannelMessage> Channel::receive() {
   assignment.session = record.session;
   assignment.ring_bytes = record.ring_bytes;
   assignment.arena_bytes = record.arena_bytes;
+  assignment.lease_entry = record.lease_entry;
   assignment.end_with_daemon = (record.flags & kEndWithDaemon) != 0;
   assignment.ring = std::move(fds[kChannelRing]);
   assignment.executor = std::move(fds[kChannelExecutor]);
@@ -96,6 +97,7 @@ absl::StatusOr<ChannelMessage> Channel::receive() {
   assignment.liveness = std::move(fds[kChannelLiveness]);
   assignment.client = std::move(fds[kChannelClient]);
   assignment.lease = std::move(fds[kChannelLease]);
+  assignment.arbiter = std::move(fds[kChannelArbiter]);
   return message;
 }
 

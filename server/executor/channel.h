@@ -19,8 +19,9 @@ struct Assignment {
   uint64_t session = 0;
   uint64_t ring_bytes = 0;
   uint64_t arena_bytes = 0;
+  uint32_t lease_entry = 0;
   bool end_with_daemon = false;
-  UniqueFd ring, executor, arena, liveness, client, lease;
+  UniqueFd ring, executor, arena, liveness, client, lease, arbiter;
 };
 
 // What flagosd says.

@@ -17,11 +17,12 @@ constexpr bool LooksOn(RecordKind kind) {
 
 }  // namespace
 
-Dispatcher::Dispatcher(SessionHost& host, vendor::Backend& backend)
+Dispatcher::Dispatcher(SessionHost& host, vendor::Backend& backend, Share* share)
     : host_(host),
+      share_(share),
       consumer_(host.regions().client(), host.regions().ring(), host.page()),
       checker_(host.device_count()),
-      runner_(host, backend, checker_) {
+      runner_(host, backend, checker_, share) {
   host_.on_device_failure([this](const EndCause& cause) { end(cause); });
 }
 
@@ -54,6 +55,7 @@ void Dispatcher::end(const EndCause& cause) {
     ending_.store(true, std::memory_order_release);
   }
   consumer_.wake();
+  if (share_ != nullptr) share_->stop();
 }
 
 bool Dispatcher::carry_out(const Record& record) {
@@ -97,6 +99,7 @@ void Dispatcher::end_malformed(const Record& record, const Command& command, con
 
 void Dispatcher::idle() {
   if (const uint64_t since = busy_since_.exchange(0, std::memory_order_relaxed)) charge(since, MonotonicNanoseconds());
+  if (share_ != nullptr) share_->idle();
   consumer_.wait(kSleep);
 }
 

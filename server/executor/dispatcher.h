@@ -10,14 +10,15 @@
 #include "server/executor/command.h"
 #include "server/executor/host.h"
 #include "server/executor/runner.h"
+#include "server/executor/share.h"
 #include "vendors/interface/vendor.h"
 
 namespace flagos::executor {
 
 class Dispatcher {
  public:
-  // Both are borrowed; the backend was opened with `host`.
-  Dispatcher(SessionHost& host, vendor::Backend& backend);
+  // All are borrowed; the backend was opened with `host`. `share` may be null: the session takes no turns.
+  Dispatcher(SessionHost& host, vendor::Backend& backend, Share* share = nullptr);
 
   // Serves the session on the calling thread, the dispatch thread, until the client closes it, breaks the protocol, or
   // end() was called. All SYNC records that were in the ring by then are answered, and the cause is published. Call
@@ -41,6 +42,7 @@ class Dispatcher {
   void answer_ring(const Error& lost);
 
   SessionHost& host_;
+  Share* const share_;
   RingConsumer consumer_;
   CommandChecker checker_;
   CommandRunner runner_;

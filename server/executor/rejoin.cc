@@ -36,6 +36,7 @@ UniqueFd Rejoiner::knock() const {
   descriptors[kRejoinExecutor] = served_.executor.get();
   descriptors[kRejoinClient] = served_.client;
   descriptors[kRejoinLease] = served_.lease;
+  descriptors[kRejoinArbiter] = served_.arbiter;
   if (!SendRecord(socket.get(), bytes, descriptors).ok()) return {};
   return socket;
 }

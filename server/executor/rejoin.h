@@ -14,11 +14,12 @@ namespace flagos::executor {
 
 // What is told to a new flagosd: which session this is, and what lets it go on looking after it.
 struct Served {
-  ChannelRecord record{};  // session, ring_bytes, arena_bytes, vendor, torch_version
+  ChannelRecord record{};  // session, ring_bytes, arena_bytes, lease_entry, vendor, torch_version
   std::vector<DeviceRecord> devices;
   UniqueFd ring, executor;  // the session's regions
   int client = -1;          // pidfd; borrowed, as is
   int lease = -1;           // the lease's page
+  int arbiter = -1;         // the arbiter's
 };
 
 // For one thread.

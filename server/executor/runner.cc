@@ -115,6 +115,7 @@ const char* CommandRunner::call(const Command& command) {
   host_.breadcrumb().enter_call(command.sequence, shape->operator_place);
   page->calls.store(++calls_, std::memory_order_relaxed);
   if (command.sync) page->synchronous_calls.store(++synchronous_calls_, std::memory_order_relaxed);
+  if (share_ != nullptr) share_->enter(command.device);
   backend_.call(call, command.sync ? responder(command) : nullptr);
   if (command.notify) notify_later(command);
   return nullptr;

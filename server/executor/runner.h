@@ -8,6 +8,7 @@
 
 #include "server/executor/command.h"
 #include "server/executor/host.h"
+#include "server/executor/share.h"
 #include "vendors/interface/vendor.h"
 
 namespace flagos::executor {
@@ -15,8 +16,8 @@ namespace flagos::executor {
 // For the dispatch thread alone. Everything is borrowed.
 class CommandRunner {
  public:
-  CommandRunner(SessionHost& host, vendor::Backend& backend, CommandChecker& checker)
-      : host_(host), backend_(backend), checker_(checker), operator_places_(kMaxOperators) {}
+  CommandRunner(SessionHost& host, vendor::Backend& backend, CommandChecker& checker, Share* share)
+      : host_(host), backend_(backend), checker_(checker), share_(share), operator_places_(kMaxOperators) {}
 
   // Carries out `command`, whose slot is open if it is SYNC; answers it, or leaves that to the backend. Returns what is
   // wrong with what only carrying it out can see, or nullptr.
@@ -52,6 +53,7 @@ class CommandRunner {
   SessionHost& host_;
   vendor::Backend& backend_;
   CommandChecker& checker_;
+  Share* const share_;                     // may be null
   std::vector<uint32_t> operator_places_;  // by operator
   uint64_t calls_ = 0;
   uint64_t synchronous_calls_ = 0;

@@ -4,6 +4,8 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <functional>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "server/executor/channel.h"
 #include "server/executor/dispatcher.h"
 #include "server/executor/process.h"
+#include "server/executor/share.h"
 #include "server/executor/vendor_loader.h"
 #include "server/executor/watcher.h"
 
@@ -60,7 +63,8 @@ absl::StatusOr<std::optional<Assignment>> AwaitAssignment(Channel& channel, int 
 }
 
 // Takes the regions' descriptors.
-Served WhatIsServed(const Started& started, Assignment& assignment, const LeaseAccount& account) {
+Served WhatIsServed(const Started& started, Assignment& assignment, const LeaseAccount& account,
+                    const ArbiterMember& member) {
   Served served;
   served.record.session = assignment.session;
   served.record.ring_bytes = assignment.ring_bytes;
@@ -72,6 +76,8 @@ Served WhatIsServed(const Started& started, Assignment& assignment, const LeaseA
   served.executor = std::move(assignment.executor);
   served.client = assignment.client.get();
   served.lease = account.fd();
+  served.arbiter = member.fd();
+  served.record.lease_entry = member.lease();
   return served;
 }
 
@@ -100,12 +106,20 @@ absl::Status ServeSession(const Arguments& arguments, Started& started, Channel&
   const auto account = LeaseAccount::Join(std::move(assignment.lease), assignment.session,
                                           NodeDevices(arguments.options, started.devices.size()));
   if (!account.ok()) return ToStatus(account.error());
+  auto member = ArbiterMember::Join(std::move(assignment.arbiter), assignment.session,
+                                    assignment.lease_entry,
+                                    NodeDevices(arguments.options, started.devices.size()));
+  if (!member.ok()) return ToStatus(member.error());
+  Share share(std::move(member).value());
   const Rejoiner rejoiner(assignment.end_with_daemon ? "" : arguments.daemon,
-                          WhatIsServed(started, assignment, *account.value()));
+                          WhatIsServed(started, assignment, *account.value(), share.member()));
   SessionHost host(regions.value(), account.value().get(), memory, assignment.liveness.get());
   const auto backend = started.vendor->open(host);
   if (!backend.ok()) return ToStatus(backend.error());
-  Dispatcher dispatcher(host, *backend.value());
+  share.use([&backend = *backend.value()](uint8_t device, const std::function<void()>& done) {
+    backend.fence(kAllStreams, device, [done](const Error&) { done(); });
+  });
+  Dispatcher dispatcher(host, *backend.value(), &share);
   FLAGOS_RETURN_IF_ERROR(channel.send_assigned(assignment.session, absl::OkStatus()));
   log::Info("session assigned",
             {{"session", assignment.session}, {"vendor", started.vendor->name()}, {"devices", started.devices.size()}});

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -40,6 +41,18 @@ double ThreadSeconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
+// A part in an arbiter of its own; null where `kind` is 0. 1: nobody asks for a share. 2: this session does, alone.
+std::unique_ptr<executor::Share> PartOf(int64_t kind, vendor::Backend& backend) {
+  if (kind == 0) return nullptr;
+  NewArbiterPage page = Must(CreateArbiterPage());
+  Arbiter(*reinterpret_cast<ArbiterPage*>(page.mapping.data())).set_terms(1, {.weight = kind == 1 ? 100u : 50u});
+  auto share = std::make_unique<executor::Share>(Must(ArbiterMember::Join(std::move(page.fd), 1, 1, {0})));
+  share->use([&backend](uint8_t device, const std::function<void()>& done) {
+    backend.fence(kAllStreams, device, [done](const Error&) { done(); });
+  });
+  return share;
+}
+
 // The dispatch loop alone, on a ring that is filled already.
 void BM_Core(benchmark::State& state) {
   const bool with_free = state.range(0) != 0;
@@ -52,9 +65,10 @@ void BM_Core(benchmark::State& state) {
     const auto regions =
         Must(executor::SessionRegions::Map(memory.ring_read_only.get(), memory.executor_fd.get(), memory.arena_fd.get(),
                                            memory.ring_bytes, memory.arena_bytes));
-    executor::SessionHost host(regions, 0, std::array{devices[0].total_memory});
+    executor::SessionHost host(regions, nullptr, std::array{devices[0].total_memory});
     const auto backend = Must(vendor.open(host));
-    executor::Dispatcher dispatcher(host, *backend);
+    const auto share = PartOf(state.range(1), *backend);
+    executor::Dispatcher dispatcher(host, *backend, share.get());
     Define(client);
     for (int i = 0; i < kCalls; ++i) {
       client.send({.kind = kCall, .subject = kSignature}, CallBytes());
@@ -68,7 +82,11 @@ void BM_Core(benchmark::State& state) {
   state.counters["per_call"] =
       benchmark::Counter(kCalls, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
-BENCHMARK(BM_Core)->ArgName("with_free")->Arg(0)->Arg(1)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_Core)
+    ->ArgNames({"with_free", "share"})
+    ->ArgsProduct({{0, 1}, {0, 1, 2}})
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
 
 // A session with flagos-executor, this process being the client.
 struct Remote {

@@ -14,6 +14,7 @@
 #include <span>
 #include <stdexcept>
 
+#include "proto/shm/arbiter.h"
 #include "proto/shm/lease_memory.h"
 #include "proto/socket/unix_socket.h"
 
@@ -114,12 +115,14 @@ UniqueFd ExecutorProcess::assign(const SessionMemory& memory, int client_pidfd, 
   record.arena_bytes = memory.arena_bytes;
   record.flags = flags;
   const NewLeasePage lease = Must(CreateLeasePage());
+  const NewArbiterPage arbiter = Must(CreateArbiterPage());
   const int fds[kChannelFdCount] = {memory.ring_read_only.get(),
                                     memory.executor_fd.get(),
                                     memory.arena_fd.get(),
                                     theirs.get(),
                                     client_pidfd,
-                                    lease.fd.get()};
+                                    lease.fd.get(),
+                                    arbiter.fd.get()};
   send(record, fds);
   return std::move(ours);
 }

@@ -93,6 +93,9 @@ class FixedControl final : public v1::Control::Service {
     one.set_memory_limit("25%");
     one.set_memory_used(3ull << 30);
     one.set_memory_quota(4ull << 30);
+    one.set_weight(50);
+    one.set_max_percent(100);
+    one.set_share_class(v1::SHARE_CLASS_BATCH);
     return Status::OK;
   }
   Status CloseLease(ServerContext*, const v1::CloseLeaseRequest* request, v1::CloseLeaseResponse* response) override {
@@ -245,15 +248,22 @@ TEST_F(Command, WatchPrintsALineAnEvent) {
 }
 
 TEST_F(Command, LeasesAreOpenedAndClosed) {
-  EXPECT_EQ(run({"lease", "open", "--devices", "0,1", "--ttl", "10m", "--name", "night", "--memory", "4GiB"}), 0)
+  EXPECT_EQ(run({"lease", "open", "--devices", "0,1", "--ttl", "10m", "--name", "night", "--memory", "4GiB", "--weight",
+                 "50", "--max", "40", "--class", "batch"}),
+            0)
       << err;
   EXPECT_EQ(out, "lease   l7\ntoken   " + std::string(64, 'a') + "\nfolder  /run/flagos/containers/l7/mount\n");
   EXPECT_EQ(control.lease.devices_size(), 2);
   EXPECT_EQ(control.lease.ttl(), 600);
   EXPECT_EQ(control.lease.memory(), "4GiB");
+  EXPECT_EQ(control.lease.weight(), 50u);
+  EXPECT_EQ(control.lease.max_percent(), 40u);
+  EXPECT_EQ(control.lease.share_class(), v1::SHARE_CLASS_BATCH);
   EXPECT_EQ(run({"lease", "open", "--memory", "4"}), static_cast<int>(ExitCode::kUsage));
   EXPECT_EQ(run({"lease", "list"}), 0) << err;
-  EXPECT_EQ(out, "LEASE  NAME  OWNER  SESS  MEM/QUOTA  LIMIT\nl7     job   alice     2  3GiB/4GiB  25%\n");
+  EXPECT_EQ(out,
+            "LEASE  NAME  OWNER  SESS  MEM/QUOTA  LIMIT  CLASS  WEIGHT  MAX%\n"
+            "l7     job   alice     2  3GiB/4GiB  25%    BATCH      50   100\n");
   EXPECT_EQ(run({"lease", "close", "l7"}), 0);
   EXPECT_EQ(out, "closed lease l7; sessions ended: 2\n");
   EXPECT_EQ(run({"lease", "close", "l7", "-o", "csv"}), 0);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits of memory as they are written, and a lease's page as flagosd holds it.
+// Limits of memory as they are written, and the pages of quotas and shares as flagosd holds them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "server/common/strings.h"
 #include "server/daemon/sessions/lease_memory.h"
+#include "server/daemon/sessions/share.h"
 
 namespace flagos::daemon {
 namespace {
@@ -74,6 +75,49 @@ TEST(LeaseMemoryPageTest, IsTakenOverFromAnExecutor) {
   EXPECT_EQ(LeasePageOf(written.value()).quota[3].load(), 1000u);
   auto other = CreateRegion("flagos-test", sizeof(LeasePage));
   EXPECT_FALSE(LeaseMemoryPage::Adopt(std::move(other).value(), {}).ok());
+}
+
+TEST(SharePageTest, ALeaseHasAnEntryUntilItEnds) {
+  const auto page = *SharePage::Create();
+  const ShareTerms terms{.weight = 50, .max_percent = 40, .share_class = ShareClass::kBatch};
+  auto lease = LeaseShare::Open(page, terms);
+  EXPECT_NE(lease->entry(), 0u);
+  EXPECT_EQ(page->arbiter().terms(lease->entry()), terms);
+  const auto other = LeaseShare::Open(page, ShareTerms());
+  EXPECT_NE(other->entry(), lease->entry());
+  page->arbiter().charge(lease->entry(), 3, 100'000'000, 1'000'000'000);
+  EXPECT_DOUBLE_EQ(lease->used({3, 4}), 0.1);
+  const uint32_t entry = lease->entry();
+  lease.reset();
+  const auto next = LeaseShare::Open(page, ShareTerms());
+  EXPECT_EQ(next->entry(), entry);
+  EXPECT_EQ(next->used({3}), 0) << "the entry begins anew";
+}
+
+TEST(SharePageTest, WithoutRoomALeaseHasTheUsualShare) {
+  const auto page = *SharePage::Create();
+  std::vector<std::shared_ptr<LeaseShare>> all;
+  for (uint32_t i = 1; i < kArbiterLeases; ++i) all.push_back(LeaseShare::Open(page, {.weight = 7}));
+  EXPECT_NE(all.back()->entry(), 0u);
+  const auto late = LeaseShare::Open(page, {.weight = 7});
+  EXPECT_EQ(late->entry(), 0u);
+  EXPECT_TRUE(late->terms().usual());
+}
+
+TEST(SharePageTest, IsTakenOverWithTheEntriesThatAreInUse) {
+  const auto page = *SharePage::Create();
+  const auto gone = LeaseShare::Open(page, {.weight = 7}), kept = LeaseShare::Open(page, {.weight = 50});
+  const auto member = ArbiterMember::Join(UniqueFd(::dup(page->fd())), 12, kept->entry(), {0});
+  ASSERT_TRUE(member.ok());
+  member.value()->slot().throttled = 250'000'000;
+  EXPECT_DOUBLE_EQ(kept->session(12).throttled, 0.25);
+  const auto adopted = *SharePage::Adopt(UniqueFd(::dup(page->fd())));
+  EXPECT_EQ(adopted->arbiter().page().leases[gone->entry()].taken.load(), 0u);
+  EXPECT_EQ(adopted->arbiter().page().leases[kept->entry()].taken.load(), 1u);
+  EXPECT_EQ(LeaseShare::Adopt(adopted, kept->entry())->terms(), kept->terms());
+  EXPECT_EQ(LeaseShare::Adopt(adopted, UINT32_MAX)->entry(), 0u);
+  auto other = CreateRegion("flagos-test", sizeof(ArbiterPage));
+  EXPECT_FALSE(SharePage::Adopt(std::move(other).value()).ok());
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ flagos_add_test(NAME executor_core_test
     executor_malformed_test.cc
     executor_session_test.cc
   LIBS flagos_executor_harness flagos_faulty_core)
+flagos_add_test(NAME executor_share_test SOURCES executor_share_test.cc LIBS flagos_executor_core)
 flagos_add_test(NAME executor_null_test SOURCES executor_null_test.cc LIBS flagos_executor_harness flagos_null_core)
 flagos_add_test(NAME executor_process_test
   SOURCES executor_loader_test.cc executor_process_test.cc

@@ -202,7 +202,8 @@ TEST(ExecutorProcessTest, RefusesMemoryThatCanShrink) {
   record.arena_bytes = memory.arena_bytes;
   const UniqueFd unsealed(::memfd_create("flagos-test-unsealed", MFD_CLOEXEC));
   const int fds[kChannelFdCount] = {
-      unsealed.get(), memory.executor_fd.get(), memory.arena_fd.get(), owner.pidfd(), owner.pidfd(), owner.pidfd()};
+      unsealed.get(), memory.executor_fd.get(), memory.arena_fd.get(), owner.pidfd(), owner.pidfd(), owner.pidfd(),
+      owner.pidfd()};
   executor.send(record, fds);
   const auto assigned = executor.receive();
   ASSERT_TRUE(assigned.has_value());

@@ -300,7 +300,7 @@ TEST(Golden, ChannelRecord) {
   ExpectPlaces({PLACE(ChannelRecord, kind, 0, 4), PLACE(ChannelRecord, status, 4, 4),
                 PLACE(ChannelRecord, session, 8, 8), PLACE(ChannelRecord, ring_bytes, 16, 8),
                 PLACE(ChannelRecord, arena_bytes, 24, 8), PLACE(ChannelRecord, pid, 32, 4),
-                PLACE(ChannelRecord, reserved, 36, 4), PLACE(ChannelRecord, device_count, 40, 4),
+                PLACE(ChannelRecord, lease_entry, 36, 4), PLACE(ChannelRecord, device_count, 40, 4),
                 PLACE(ChannelRecord, flags, 44, 4), PLACE(ChannelRecord, vendor, 48, 32),
                 PLACE(ChannelRecord, torch_version, 80, 32), PLACE(ChannelRecord, message, 112, 400)},
                512);

@@ -2,6 +2,8 @@
 #include "vendors/null/backend.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "proto/routing/check.h"
@@ -11,9 +13,20 @@
 #include "vendors/null/outcome.h"
 
 namespace flagos::null {
+namespace {
 
-NullBackend::NullBackend(vendor::Host& host, uint32_t device_count)
-    : host_(host), ledger_(host, device_count), generators_(device_count) {}
+// Without taking the processor from others for all of it: a device would not.
+void KeepBusy(uint64_t nanoseconds) {
+  constexpr uint64_t kSpin = 100'000;  // nanoseconds before the end: who sleeps comes back late
+  const uint64_t end = MonotonicNanoseconds() + nanoseconds;
+  if (nanoseconds > kSpin) std::this_thread::sleep_for(std::chrono::nanoseconds(nanoseconds - kSpin));
+  while (MonotonicNanoseconds() < end) CpuRelax();
+}
+
+}  // namespace
+
+NullBackend::NullBackend(vendor::Host& host, uint32_t device_count, uint64_t kernel_ns)
+    : host_(host), kernel_ns_(kernel_ns), ledger_(host, device_count), generators_(device_count) {}
 
 std::vector<std::string> NullBackend::operators() { return OperatorNames(); }
 
@@ -73,6 +86,8 @@ void NullBackend::call(const vendor::Call& call, std::unique_ptr<vendor::Respond
   const Plan* plan = nullptr;
   const Error error = run(call, plan);
   if (error.ok()) [[likely]] {
+    if (kernel_ns_ != 0) [[unlikely]]
+      KeepBusy(kernel_ns_);
     if (responder) responder->respond(error, {}, plan->reply);
     return;
   }

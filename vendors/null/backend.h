@@ -18,8 +18,8 @@ namespace flagos::null {
 
 class NullBackend : public vendor::Backend {
  public:
-  // `host` is borrowed.
-  NullBackend(vendor::Host& host, uint32_t device_count);
+  // `host` is borrowed. `kernel_ns`: nanoseconds for which a call keeps the device.
+  NullBackend(vendor::Host& host, uint32_t device_count, uint64_t kernel_ns = 0);
 
   std::vector<std::string> operators() override;
   bool has_operator(const std::string& name) override;
@@ -78,6 +78,7 @@ class NullBackend : public vendor::Backend {
   void poison(uint32_t handle, const Error& error);
 
   vendor::Host& host_;
+  const uint64_t kernel_ns_;
   Ledger ledger_;
   Generators generators_;
   std::vector<std::optional<OperatorDefinition>> operators_;  // by number

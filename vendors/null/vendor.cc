@@ -24,13 +24,17 @@ DeviceRecord Describe(uint32_t index, uint64_t memory) {
 
 Result<std::vector<DeviceRecord>> NullVendor::start(const vendor::Options& options) {
   for (const auto& [name, value] : options.values) {
-    if (name != "devices" && name != "memory") {
-      return MakeError(ErrorCode::kValue, "vendor null has no option \"" + name +
-                                              "\"; it has devices and memory. Correct flagosd's configuration");
+    if (name != "devices" && name != "memory" && name != "kernel_us") {
+      return MakeError(ErrorCode::kValue,
+                       "vendor null has no option \"" + name +
+                           "\"; it has devices, memory and kernel_us. Correct flagosd's configuration");
     }
   }
   const auto present = vendor::ReadNumber(options, "null", "devices", kMaxDevices, 1);
   const auto memory = vendor::ReadNumber(options, "null", "memory", uint64_t{1} << 50, kDefaultMemory);
+  const auto kernel = vendor::ReadNumber(options, "null", "kernel_us", 1'000'000, 0);
+  if (!kernel.ok()) return kernel.error();
+  kernel_ns_ = kernel.value() * 1000;
   if (!present.ok()) return present.error();
   if (!memory.ok()) return memory.error();
   const auto chosen = vendor::ChooseDevices(options, "null", present.value());
@@ -43,7 +47,7 @@ Result<std::vector<DeviceRecord>> NullVendor::start(const vendor::Options& optio
 }
 
 Result<std::unique_ptr<vendor::Backend>> NullVendor::open(vendor::Host& host) {
-  return std::unique_ptr<vendor::Backend>(std::make_unique<NullBackend>(host, device_count_));
+  return std::unique_ptr<vendor::Backend>(std::make_unique<NullBackend>(host, device_count_, kernel_ns_));
 }
 
 }  // namespace flagos::null

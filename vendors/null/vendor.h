@@ -21,6 +21,7 @@ class NullVendor final : public vendor::Vendor {
 
  private:
   uint32_t device_count_ = 0;  // of the session
+  uint64_t kernel_ns_ = 0;
 };
 
 }  // namespace flagos::null

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "proto/shm/arbiter_page.h"
 #include "server/common/log.h"
 #include "server/daemon/config/memory_limit.h"
 
@@ -64,6 +65,11 @@ struct QuotaConfig {
   MemoryLimit default_memory;
 };
 
+struct ComputeConfig {
+  // When the maximum of a lease's share holds.
+  ComputeMode mode = ComputeMode::kStrict;
+};
+
 struct MetricsConfig {
   std::string listen;            // address and port; empty: none
   std::string socket;            // path of a unix socket; empty: none
@@ -88,6 +94,7 @@ struct Config {
   PoolConfig pool;
   SessionConfig session;
   QuotaConfig quota;
+  ComputeConfig compute;
   ContainersConfig containers;
   MetricsConfig metrics;
   AuditConfig audit;

@@ -61,6 +61,7 @@ const std::vector<ConfigKey>& ConfigKeys() {
   constexpr auto kPool = &Config::pool;
   constexpr auto kSession = &Config::session;
   constexpr auto kQuota = &Config::quota;
+  constexpr auto kCompute = &Config::compute;
   constexpr auto kContainers = &Config::containers;
   constexpr auto kMetrics = &Config::metrics;
   constexpr auto kAudit = &Config::audit;
@@ -93,6 +94,7 @@ const std::vector<ConfigKey>& ConfigKeys() {
                                                          "for leases that are opened from then on"),
       Key<kQuota, &QuotaConfig::default_memory>("quota", "default_memory", Change::kHot,
                                                 "for leases that are opened from then on"),
+      Key<kCompute, &ComputeConfig::mode>("compute", "mode", Change::kHot),
       Key<kContainers, &ContainersConfig::folder>("containers", "folder", Change::kRestart,
                                                   "containers have it mounted"),
       Key<kContainers, &ContainersConfig::cdi>("containers", "cdi", Change::kRestart, "container runtimes read it"),

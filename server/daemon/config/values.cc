@@ -78,6 +78,19 @@ absl::Status ReadValue(const toml::node& value, MemoryLimit& to) {
   return limit.status();
 }
 
+absl::Status ReadValue(const toml::node& value, ComputeMode& to) {
+  const auto text = value.value_exact<std::string>();
+  if (text == "strict") {
+    to = ComputeMode::kStrict;
+  } else if (text == "work-conserving") {
+    to = ComputeMode::kWorkConserving;
+  } else {
+    return Expected("\"strict\" or \"work-conserving\"");
+  }
+  return absl::OkStatus();
+}
+
+std::string ShowValue(ComputeMode value) { return value == ComputeMode::kStrict ? "strict" : "work-conserving"; }
 std::string ShowValue(const MemoryLimit& value) { return FormatMemoryLimit(value); }
 std::string ShowValue(const std::string& value) { return value; }
 std::string ShowValue(uint32_t value) { return Cat(value); }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "proto/shm/arbiter_page.h"
 #include "server/common/log.h"
 #include "server/daemon/config/config.h"
 #include "server/daemon/config/memory_limit.h"
@@ -26,6 +27,7 @@ absl::Status ReadValue(const toml::node& value, log::Level& to);
 absl::Status ReadValue(const toml::node& value, SpawnerKind& to);
 absl::Status ReadValue(const toml::node& value, std::vector<uint32_t>& to);
 absl::Status ReadValue(const toml::node& value, MemoryLimit& to);
+absl::Status ReadValue(const toml::node& value, ComputeMode& to);
 
 // As a file would have it, without quotes. Two values are equal where these are.
 std::string ShowValue(const std::string& value);
@@ -37,6 +39,7 @@ std::string ShowValue(log::Level value);
 std::string ShowValue(SpawnerKind value);
 std::string ShowValue(const std::vector<uint32_t>& value);
 std::string ShowValue(const MemoryLimit& value);
+std::string ShowValue(ComputeMode value);
 
 // InvalidArgument: "expected ...".
 absl::Status Expected(std::string_view what);

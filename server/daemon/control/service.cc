@@ -112,9 +112,15 @@ ControlService::Reactor* ControlService::OpenLease(Context* context, const v1::O
         if (!limit.ok()) return reactor->Finish(ToGrpc(limit.status()));
         memory = *limit;
       }
+      ShareTerms share;
+      if (request->weight() != 0) share.weight = request->weight();
+      if (request->max_percent() != 0) share.max_percent = request->max_percent();
+      if (v1::ShareClass_IsValid(request->share_class()) && request->share_class() != v1::SHARE_CLASS_UNSPECIFIED) {
+        share.share_class = static_cast<ShareClass>(request->share_class() - 1);
+      }
       if (!request->dry_run()) auditor_.begin();
       const auto lease =
-          supervisor_.open_lease(caller, request->name(), devices, request->ttl(), memory, request->dry_run());
+          supervisor_.open_lease(caller, request->name(), devices, request->ttl(), memory, share, request->dry_run());
       if (!request->dry_run()) auditor_.lease_opened(caller, request->name(), request->ttl(), lease);
       if (lease.ok() && *lease != nullptr) {
         response->set_lease((*lease)->id);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "server/common/strings.h"
+#include "server/daemon/config/values.h"
 #include "server/daemon/control/users.h"
 #include "server/daemon/telemetry/view.h"
 
@@ -20,6 +21,8 @@ std::string UuidText(const DeviceRecord& record) {
   }
   return text;
 }
+
+v1::ShareClass ToWire(ShareClass share_class) { return static_cast<v1::ShareClass>(static_cast<int>(share_class) + 1); }
 
 bool Uses(const Session& session, uint32_t device) {
   const DeviceSet& devices = session.devices();
@@ -53,6 +56,11 @@ void Show(const Session& session, v1::Session* to) {
   to->set_memory_used(figures.memory_used);
   to->set_memory_peak(figures.memory_peak);
   to->set_memory_quota(session.memory_quota());
+  to->set_weight(session.share().weight);
+  to->set_max_percent(session.share().max_percent);
+  to->set_share_class(ToWire(session.share().share_class));
+  to->set_compute_mode(ShowValue(session.compute_mode()));
+  to->set_throttled(session.throttled());
   to->set_device_time(figures.device_time);
   to->set_idle(figures.idle);
   to->set_calls(figures.calls);
@@ -73,8 +81,13 @@ void Show(const Lease& lease, v1::Lease* to) {
   to->set_uid(lease.uid);
   to->set_sessions(static_cast<uint32_t>(lease.sessions.size()));
   to->set_memory_limit(FormatMemoryLimit(lease.memory->limit()));
+  to->set_weight(lease.share->terms().weight);
+  to->set_max_percent(lease.share->terms().max_percent);
+  to->set_share_class(ToWire(lease.share->terms().share_class));
   uint64_t used = 0, quota = 0;
+  DeviceSet all;
   for (uint32_t device = 0; device < kMaxDevices; ++device) {
+    all.push_back(device);
     const LeaseMemory memory = lease.memory->read(device);
     if (memory.used == 0 && memory.quota == 0) continue;
     v1::LeaseDevice& shown = *to->add_devices();
@@ -86,6 +99,7 @@ void Show(const Lease& lease, v1::Lease* to) {
   }
   to->set_memory_used(used);
   to->set_memory_quota(quota);
+  to->set_device_time(lease.share->used(all));
 }
 
 void Show(const Supervisor& supervisor, v1::ListDevicesResponse* to) {

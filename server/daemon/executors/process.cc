@@ -77,6 +77,7 @@ Error ExecutorProcess::assign(const Assignment& assignment) {
   record.session = assignment.session;
   record.ring_bytes = assignment.ring_bytes;
   record.arena_bytes = assignment.arena_bytes;
+  record.lease_entry = assignment.lease_entry;
   record.flags = assignment.flags;
   return SendRecord(process_.channel.get(), std::as_bytes(std::span(&record, 1)), assignment.descriptors);
 }

@@ -40,6 +40,7 @@ struct Assignment {
   uint64_t session = 0;
   uint64_t ring_bytes = 0;
   uint64_t arena_bytes = 0;
+  uint32_t lease_entry = 0;
   uint32_t flags = 0;
   std::array<int, kChannelFdCount> descriptors{};
 };

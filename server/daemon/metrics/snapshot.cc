@@ -99,6 +99,8 @@ void RenderSessions(Exposition& page, const std::vector<v1::Session>& sessions) 
   each("flagos_session_memory_peak_bytes", kGauge, "The most that it held.", &S::memory_peak);
   each("flagos_session_memory_quota_bytes", kGauge, "What its lease may hold; 0: no limit.", &S::memory_quota);
   each("flagos_session_device_seconds_total", kCounter, "Time in which its executor was busy.", &S::device_time);
+  each("flagos_session_share_weight", kGauge, "Weight of its lease's share of the devices' time.", &S::weight);
+  each("flagos_session_throttled_seconds_total", kCounter, "Time in which it waited for its turn.", &S::throttled);
   each("flagos_session_calls_total", kCounter, "Calls of operators.", &S::calls);
   each("flagos_session_synchronous_calls_total", kCounter, "Calls that the program waited for.", &S::synchronous_calls);
   each("flagos_session_mispredictions_total", kCounter, "Results that were made to fit.", &S::mispredictions);

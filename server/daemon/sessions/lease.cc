@@ -108,6 +108,11 @@ v1::StoredLease LeaseTable::Store(const Lease& lease) {
   stored.set_token(std::string(lease.token.begin(), lease.token.end()));
   stored.set_ends(lease.ends);
   stored.set_memory_limit(FormatMemoryLimit(lease.memory->limit()));
+  if (lease.share != nullptr) {
+    stored.set_weight(lease.share->terms().weight);
+    stored.set_max_percent(lease.share->terms().max_percent);
+    stored.set_share_class(static_cast<uint32_t>(lease.share->terms().share_class) + 1);
+  }
   if (lease.container) {
     stored.set_container(lease.container->path);
     stored.set_container_id(lease.container->id);

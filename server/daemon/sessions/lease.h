@@ -22,6 +22,7 @@
 #include "server/daemon/event_loop.h"
 #include "server/daemon/executors/spec.h"
 #include "server/daemon/sessions/lease_memory.h"
+#include "server/daemon/sessions/share.h"
 
 namespace flagos::daemon {
 
@@ -36,6 +37,7 @@ struct Lease {
   DeviceSet devices;  // empty: all
   Token token = kNoToken;
   std::shared_ptr<LeaseMemoryPage> memory;
+  std::shared_ptr<LeaseShare> share;
   std::set<uint64_t> sessions;      // numbers of those that are not over
   uint64_t ends = 0;                // CLOCK_BOOTTIME nanoseconds, of one with a token
   std::optional<Cgroup> container;  // that its token was first used in; nobody else's from then on

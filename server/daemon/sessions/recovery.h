@@ -12,6 +12,7 @@
 #include "server/daemon/executors/rejoin_listener.h"
 #include "server/daemon/sessions/lease_memory.h"
 #include "server/daemon/sessions/regions.h"
+#include "server/daemon/sessions/share.h"
 #include "server/daemon/state/store.h"
 
 namespace flagos::daemon {
@@ -22,8 +23,10 @@ struct RecoveredSession {
   SessionRegions regions;
   uint64_t ring_bytes = 0, arena_bytes = 0;
   UniqueFd client;  // pidfd
-  UniqueFd lease_page;
-  std::shared_ptr<LeaseMemoryPage> lease_memory;  // of its lease; the taker's to find
+  UniqueFd lease_page, arbiter_page;
+  uint32_t lease_entry = 0;                       // in the arbiter's
+  std::shared_ptr<LeaseMemoryPage> lease_memory;  // of its lease, as the next; the taker's to find
+  std::shared_ptr<LeaseShare> lease_share;
   std::unique_ptr<ExecutorProcess> executor;      // without an owner
 };
 

@@ -38,7 +38,9 @@ Session::Session(EventLoop& loop, const Config& config, SessionRequest request, 
       started_monotonic_(MonotonicNanoseconds()),
       machine_(id_),
       connection_(std::move(connection)),
+      share_(request_.lease_share->terms()),
       lease_memory_(std::move(request_.lease_memory)),
+      lease_share_(std::move(request_.lease_share)),
       vendor_(config.devices.vendor),
       devices_(request_.device_set) {}
 
@@ -54,6 +56,7 @@ Session::Session(EventLoop& loop, const Config& config, RecoveredSession recover
       request_{.number = recovered.stored.number(),
                .lease = recovered.stored.lease(),
                .lease_memory = {},
+               .lease_share = {},
                .device_set = recovered.executor->device_set(),
                .terms = {},
                .owner = recovered.stored.uid(),
@@ -67,7 +70,9 @@ Session::Session(EventLoop& loop, const Config& config, RecoveredSession recover
       started_monotonic_(recovered.stored.started_monotonic()),
       machine_(id_),
       client_(std::move(recovered.client)),
+      share_(recovered.lease_share->terms()),
       lease_memory_(std::move(recovered.lease_memory)),
+      lease_share_(std::move(recovered.lease_share)),
       executor_(std::move(recovered.executor)),
       regions_(std::move(recovered.regions)),
       answered_(true),
@@ -153,6 +158,7 @@ absl::Status Session::assign() {
   assignment.session = request_.number;
   assignment.ring_bytes = limits_.ring;
   assignment.arena_bytes = limits_.arena;
+  assignment.lease_entry = lease_share_->entry();
   assignment.flags = config_.embedded ? kEndWithDaemon : 0;
   assignment.descriptors[kChannelRing] = fds_.ring_read_only.get();
   assignment.descriptors[kChannelExecutor] = fds_.executor.get();
@@ -160,6 +166,7 @@ absl::Status Session::assign() {
   assignment.descriptors[kChannelLiveness] = liveness->second.get();
   assignment.descriptors[kChannelClient] = connection_->pidfd();
   assignment.descriptors[kChannelLease] = lease_memory_->fd();
+  assignment.descriptors[kChannelArbiter] = lease_share_->page().fd();
   observer_.session_assigning(*this);
   return ToStatus(executor_->assign(assignment));
 }
@@ -288,6 +295,9 @@ void Session::finish(SessionState to) {
   lease_memory_->reap();
   last_quota_ = memory_quota();
   lease_memory_.reset();
+  last_throttled_ = throttled();
+  lease_share_->page().reap();
+  lease_share_.reset();
   busy_ratio_ = 0;
   machine_.advance(to);
   const bool faulted = to == SessionState::kFaulted;
@@ -340,6 +350,10 @@ SessionFigures Session::figures() const {
 
 uint64_t Session::memory_used(uint32_t node_device) const {
   return lease_memory_ ? lease_memory_->used(request_.number, node_device) : 0;
+}
+
+double Session::throttled() const {
+  return lease_share_ ? lease_share_->session(request_.number).throttled : last_throttled_;
 }
 
 uint64_t Session::memory_quota() const {

@@ -12,6 +12,7 @@
 #include "server/daemon/sessions/lease_memory.h"
 #include "server/daemon/sessions/recovery.h"
 #include "server/daemon/sessions/regions.h"
+#include "server/daemon/sessions/share.h"
 #include "server/daemon/sessions/state.h"
 
 namespace flagos::daemon {
@@ -34,6 +35,7 @@ struct SessionRequest {
   uint64_t number = 0;
   std::string lease;
   std::shared_ptr<LeaseMemoryPage> lease_memory;
+  std::shared_ptr<LeaseShare> lease_share;
   DeviceSet device_set;  // as an executor is keyed
   AttachTerms terms;
   uid_t owner = 0;        // who opened the lease
@@ -96,6 +98,9 @@ class Session final : public ExecutorOwner {
   // lease; 0: no limit.
   uint64_t memory_used(uint32_t node_device) const;
   uint64_t memory_quota() const;
+  const ShareTerms& share() const { return share_; }
+  ComputeMode compute_mode() const { return config_.compute.mode; }
+  double throttled() const;  // seconds that it waited for turns
 
   void executor_ready(ExecutorProcess& executor, const Error& error) override;
   void executor_assigned(ExecutorProcess& executor, const Error& error) override;
@@ -117,7 +122,7 @@ class Session final : public ExecutorOwner {
   EventLoop& loop_;
   const Config& config_;
   const SessionConfig limits_;  // as they were when it attached
-  SessionRequest request_;      // constant but for the lease's memory, which is taken over
+  SessionRequest request_;      // constant but for the lease's memory and share, which are taken over
   SessionObserver& observer_;
   const std::string id_;
   const PeerCredentials peer_;
@@ -128,7 +133,9 @@ class Session final : public ExecutorOwner {
   std::optional<ClientConnection> connection_;
   UniqueFd client_;  // pidfd, where there is no connection: it was an earlier flagosd's
   Watch client_watch_;
-  std::shared_ptr<LeaseMemoryPage> lease_memory_;  // null once it is over
+  const ShareTerms share_;
+  std::shared_ptr<LeaseMemoryPage> lease_memory_;  // null once it is over, as the next
+  std::shared_ptr<LeaseShare> lease_share_;
   ExecutorPool::Ticket ticket_;
   std::unique_ptr<ExecutorProcess> executor_;
   std::optional<SessionRegions> regions_;
@@ -146,6 +153,7 @@ class Session final : public ExecutorOwner {
   Clock::time_point busy_at_{};
   SessionFigures last_figures_;  // of a session that is over, as the next
   uint64_t last_quota_ = 0;
+  double last_throttled_ = 0;
 };
 
 }  // namespace flagos::daemon

@@ -73,6 +73,18 @@ void Supervisor::recover(int socket) {
       log::Error("a lease is not taken over", {{"lease", stored.id()}, {"error", MessageOf(lease.status())}});
       continue;
     }
+    ShareTerms terms;
+    if (stored.weight() != 0) terms.weight = stored.weight();
+    if (stored.max_percent() != 0) terms.max_percent = stored.max_percent();
+    if (stored.share_class() != 0) terms.share_class = static_cast<ShareClass>(stored.share_class() - 1);
+    auto share = open_share(terms);
+    if (!share.ok()) share = open_share(ShareTerms());
+    if (!share.ok()) {
+      log::Error("a lease is not taken over", {{"lease", stored.id()}, {"error", MessageOf(share.status())}});
+      leases_.close(**lease);
+      continue;
+    }
+    (*lease)->share = *std::move(share);
     pool_.keep((*lease)->devices);
     offer_to_containers(**lease);
     open.insert((*lease)->id);
@@ -134,7 +146,10 @@ void Supervisor::adopt(RecoveredSession recovered) {
     if (page.ok()) lease->memory = *std::move(page);
     lease->page_is_new = false;
   }
+  adopt_share(*lease, recovered);
+  if (lease->share == nullptr) return log::Error("a session is not taken over", {{"session", number}});
   recovered.lease_memory = lease->memory;
+  recovered.lease_share = lease->share;
   leases_.add_session(*lease, number);
   auto session = std::make_unique<Session>(loop_, config_, std::move(recovered), *this);
   Session& adopted = *session;
@@ -144,6 +159,29 @@ void Supervisor::adopt(RecoveredSession recovered) {
             {{"session", adopted.id()}, {"lease", lease_id}, {"executor_pid", adopted.executor_pid()}});
   session_changed(adopted);
   if (!tick_) tick_ = loop_.after(kTick, [this] { tick(); });
+}
+
+// The first to come brings the page in which all executors share devices' time.
+void Supervisor::adopt_share(Lease& lease, RecoveredSession& recovered) {
+  if (share_is_new_) {
+    auto page = SharePage::Adopt(std::move(recovered.arbiter_page));
+    if (!page.ok()) log::Error("the arbiter's page is not taken over", {{"error", MessageOf(page.status())}});
+    if (page.ok()) {
+      share_ = *std::move(page);
+      share_->set_mode(config_.compute.mode);
+      share_is_new_ = false;
+      for (const Lease* const opened : leases_.opened()) {
+        Lease& idle = *leases_.find(opened->id);
+        if (idle.sessions.empty()) idle.share = LeaseShare::Open(share_, idle.share->terms());
+      }
+    }
+  }
+  if (!share_is_new_ && lease.sessions.empty()) {
+    lease.share = LeaseShare::Adopt(share_, recovered.lease_entry);
+  } else if (lease.share == nullptr) {
+    const auto share = open_share(ShareTerms());
+    if (share.ok()) lease.share = *share;
+  }
 }
 
 void Supervisor::session_assigning(Session& session) {
@@ -158,6 +196,7 @@ void Supervisor::start() {
 
 void Supervisor::config_changed() {
   if (stopping_) return;
+  if (share_ != nullptr) share_->set_mode(config_.compute.mode);
   pool_.config_changed();
   telemetry_.config_changed();
 }
@@ -321,7 +360,11 @@ bool Supervisor::open_session(const AttachRequest& request, const AttachTerms& t
   if (!devices.ok()) return refuse(connection, devices.status());
   if (stopping_) return refuse(connection, absl::UnavailableError(kStopping));
 
-  if (*lease == nullptr) lease = leases_.open_own(uid, config_.quota.default_memory);
+  if (*lease == nullptr) {
+    auto share = open_share(ShareTerms());
+    lease = share.ok() ? leases_.open_own(uid, config_.quota.default_memory) : share.status();
+    if (lease.ok()) (*lease)->share = *std::move(share);
+  }
   if (!lease.ok()) return refuse(connection, lease.status());
   const uint64_t number = next_session_++;
   ++sessions_begun_;
@@ -330,6 +373,7 @@ bool Supervisor::open_session(const AttachRequest& request, const AttachTerms& t
                                            SessionRequest{.number = number,
                                                           .lease = (*lease)->id,
                                                           .lease_memory = (*lease)->memory,
+                                                          .lease_share = (*lease)->share,
                                                           .device_set = *devices,
                                                           .terms = terms,
                                                           .owner = uid,
@@ -350,7 +394,8 @@ bool Supervisor::open_session(const AttachRequest& request, const AttachTerms& t
 
 absl::StatusOr<const Lease*> Supervisor::open_lease(const Caller& caller, const std::string& name,
                                                     const DeviceSet& devices, double ttl_seconds,
-                                                    const std::optional<MemoryLimit>& memory, bool dry_run) {
+                                                    const std::optional<MemoryLimit>& memory, const ShareTerms& share,
+                                                    bool dry_run) {
   FLAGOS_RETURN_IF_ERROR(check_not_stopping());
   FLAGOS_RETURN_IF_ERROR(devices_.check(devices));
   if (!(ttl_seconds >= 0 && ttl_seconds <= kLongestTtl)) {
@@ -363,11 +408,14 @@ absl::StatusOr<const Lease*> Supervisor::open_lease(const Caller& caller, const 
   }
   FLAGOS_RETURN_IF_ERROR(check_lease_limit(caller.uid));
   if (dry_run) return nullptr;
+  auto of_time = open_share(share);
+  if (!of_time.ok()) return of_time.status();
   const double ttl = ttl_seconds == 0 ? kDefaultTtl : ttl_seconds;
   auto set = devices_.choose(devices, 0);
   auto lease = leases_.open(Printable(name), caller.uid, *std::move(set), Seconds(ttl),
                             memory.value_or(config_.quota.default_memory));
   if (!lease.ok()) return lease.status();
+  (*lease)->share = *std::move(of_time);
   pool_.keep((*lease)->devices);
   if (store_ != nullptr) store_->put(LeaseTable::Store(**lease));
   offer_to_containers(**lease);
@@ -378,6 +426,22 @@ absl::StatusOr<const Lease*> Supervisor::open_lease(const Caller& caller, const 
                              {"uid", caller.uid},
                              {"memory", FormatMemoryLimit((*lease)->memory->limit())}});
   return *lease;
+}
+
+absl::StatusOr<std::shared_ptr<LeaseShare>> Supervisor::open_share(const ShareTerms& terms) {
+  if (terms.weight < 1 || terms.weight > kMaxWeight) {
+    return absl::InvalidArgumentError(Cat("a weight must be from 1 to ", kMaxWeight));
+  }
+  if (terms.max_percent < 1 || terms.max_percent > 100) {
+    return absl::InvalidArgumentError("a maximum must be from 1 to 100 percent");
+  }
+  if (share_ == nullptr) {
+    auto page = SharePage::Create();
+    if (!page.ok()) return page.status();
+    share_ = *std::move(page);
+    share_->set_mode(config_.compute.mode);
+  }
+  return LeaseShare::Open(share_, terms);
 }
 
 absl::StatusOr<uint32_t> Supervisor::close_lease(const Caller& caller, const std::string& id, bool dry_run) {

@@ -64,7 +64,7 @@ class Supervisor final : public SessionObserver {
   // and returns null.
   absl::StatusOr<const Lease*> open_lease(const Caller& caller, const std::string& name, const DeviceSet& devices,
                                           double ttl_seconds, const std::optional<MemoryLimit>& memory = std::nullopt,
-                                          bool dry_run = false);
+                                          const ShareTerms& share = {}, bool dry_run = false);
   // The number of sessions that it ends, or would end. They end as by kill().
   absl::StatusOr<uint32_t> close_lease(const Caller& caller, const std::string& id, bool dry_run = false);
   // Ends a session. Unless that is refused, `done` is told once: when the session is over, or kUnavailable where
@@ -152,8 +152,10 @@ class Supervisor final : public SessionObserver {
   absl::Status check_session_limit(uid_t uid) const;
   absl::Status check_lease_limit(uid_t uid) const;
   void adopt(RecoveredSession recovered);
+  void adopt_share(Lease& lease, RecoveredSession& recovered);
   void store_counters();
   bool refuse(ClientConnection& connection, const absl::Status& status);
+  absl::StatusOr<std::shared_ptr<LeaseShare>> open_share(const ShareTerms& terms);
   void tell(const Session& session, bool over);
   void tick();
   void forget(uint64_t number);
@@ -170,6 +172,8 @@ class Supervisor final : public SessionObserver {
   LeaseTable leases_;
   std::optional<Allocations> allocations_;
   std::unique_ptr<Recovery> recovery_;
+  std::shared_ptr<SharePage> share_;  // made for the first lease, or brought by the first executor to come back
+  bool share_is_new_ = true;          // no executor has brought it
   std::list<Held> held_;
   std::map<uint64_t, Delayed> delayed_;
   uint64_t next_delayed_ = 1;

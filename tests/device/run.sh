@@ -4,7 +4,7 @@
 # Everything that only a machine with a GPU can show, in one command, with nothing installed there but a PyTorch for
 # CUDA: unpacks the bundle, starts flagosd with the vendor cuda, and runs the stages that are named.
 #   tests/device/run.sh BUNDLE.tar.gz REPORT_FOLDER STAGE...
-# Stages: smoke faults refusals memory parity telemetry bench; see the files STAGE.py beside this one. The last lines are a summary.
+# Stages: smoke faults refusals memory parity telemetry share bench; see the files STAGE.py beside this one. The last lines are a summary.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 bundle=$1

@@ -55,7 +55,14 @@ enum ChannelDescriptor {
 };
 
 // Order of the descriptors of kRejoin: as of kAssign, as far as a new flagosd needs them.
-enum RejoinDescriptor { kRejoinRing = 0, kRejoinExecutor = 1, kRejoinClient = 2, kRejoinLease = 3, kRejoinArbiter = 4, kRejoinFdCount = 5 };
+enum RejoinDescriptor {
+  kRejoinRing = 0,
+  kRejoinExecutor = 1,
+  kRejoinClient = 2,
+  kRejoinLease = 3,
+  kRejoinArbiter = 4,
+  kRejoinFdCount = 5
+};
 
 // Command line of an executor:
 //   flagos-executor --vendor NAME --vendor-dir DIR [--libtorch DIR] --channel-fd N [--daemon SOCKET] [--devices 0,1]

@@ -106,8 +106,7 @@ absl::Status ServeSession(const Arguments& arguments, Started& started, Channel&
   const auto account = LeaseAccount::Join(std::move(assignment.lease), assignment.session,
                                           NodeDevices(arguments.options, started.devices.size()));
   if (!account.ok()) return ToStatus(account.error());
-  auto member = ArbiterMember::Join(std::move(assignment.arbiter), assignment.session,
-                                    assignment.lease_entry,
+  auto member = ArbiterMember::Join(std::move(assignment.arbiter), assignment.session, assignment.lease_entry,
                                     NodeDevices(arguments.options, started.devices.size()));
   if (!member.ok()) return ToStatus(member.error());
   Share share(std::move(member).value());

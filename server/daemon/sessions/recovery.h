@@ -27,7 +27,7 @@ struct RecoveredSession {
   uint32_t lease_entry = 0;                       // in the arbiter's
   std::shared_ptr<LeaseMemoryPage> lease_memory;  // of its lease, as the next; the taker's to find
   std::shared_ptr<LeaseShare> lease_share;
-  std::unique_ptr<ExecutorProcess> executor;      // without an owner
+  std::unique_ptr<ExecutorProcess> executor;  // without an owner
 };
 
 // A session is known by its file; its executor by the process that the file names, which must be the one that connects.

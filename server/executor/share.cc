@@ -190,7 +190,8 @@ void Share::give_way() {
     fences_ = 0;
     for (uint32_t device = 0; device < member_->device_count(); ++device) fences_ += seats_[device].held ? 1 : 0;
   }
-  for (uint8_t device = 0; device < member_->device_count(); ++device) {
+  for (uint32_t index = 0; index < member_->device_count(); ++index) {
+    const auto device = static_cast<uint8_t>(index);
     Seat& seat = seats_[device];
     if (!seat.held) continue;
     charge(device, now);

@@ -61,7 +61,7 @@ void CheckSocket(const ServiceFiles& files, Checks& checks) {
 void CheckUnit(const std::string& root, const std::string& unit, Checks& checks) {
   std::string packaged;
   for (const char* const folder : kPackaged) {
-    if (packaged.empty() && IsThere(root + folder + unit)) packaged = folder + unit;
+    if (packaged.empty() && IsThere(absl::StrCat(root, folder, unit))) packaged = absl::StrCat(folder, unit);
   }
   if (packaged.empty()) return;
   for (const char* const folder : kBefore) {

@@ -43,7 +43,7 @@ std::vector<std::string> WrittenFolders() {
     }
   }
   std::ranges::sort(folders);
-  folders.erase(std::ranges::unique(folders).begin(), folders.end());
+  folders.erase(std::unique(folders.begin(), folders.end()), folders.end());
   return folders;
 }
 

@@ -132,7 +132,7 @@ void TopModel::update(TopData data) {
   before_ = std::exchange(data_, std::move(data));
 }
 
-void TopModel::tell(std::string text, bool error) {
+void TopModel::tell(std::string_view text, bool error) {
   told_ = Printable(text);
   told_error_ = error;
 }

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "flagos/v1/control.pb.h"
@@ -49,7 +50,7 @@ class TopModel {
   // A new look; nothing while it is paused.
   void update(TopData data);
   // A line at the bottom, until the next key.
-  void tell(std::string text, bool error);
+  void tell(std::string_view text, bool error);
 
   // `character`: of kCharacter, an ASCII letter or a byte of a longer one.
   TopRequest press(TopKey key, char character = 0);

@@ -82,7 +82,7 @@ absl::StatusOr<AuditChain> AuditLog::verify_tail() const {
   if (!head.ok()) return head.status();
   std::vector<std::string> files = AuditFiles(file_);
   if (!*head) {
-    const auto chain = VerifyAudit(files, std::nullopt);
+    auto chain = VerifyAudit(files, std::nullopt);
     if (!chain.ok()) return chain;
     if (chain->records == 0) return chain;
     return absl::DataLossError(Cat("its head ", head_, " is missing, and ", chain->records, " records are there"));
@@ -140,7 +140,7 @@ absl::Status AuditLog::prepare() {
 
 absl::Status AuditLog::write_opening() {
   if (!opening_) return absl::OkStatus();
-  const absl::Status status = write(*opening_);
+  absl::Status status = write(*opening_);
   if (status.ok()) opening_.reset();
   return status;
 }

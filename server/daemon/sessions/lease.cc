@@ -149,7 +149,7 @@ absl::StatusOr<Lease*> LeaseTable::find(const Token& token, const Cgroup& contai
     return absl::PermissionDeniedError(
         Cat("the token of lease ", found->id, " is another container's; open a lease for each container"));
   }
-  if (const auto usable = Unexpired(found); !usable.ok()) return usable;
+  if (auto usable = Unexpired(found); !usable.ok()) return usable;
   if (!found->container) found->container = container;
   return found;
 }

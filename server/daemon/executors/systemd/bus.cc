@@ -130,7 +130,7 @@ absl::Status SystemBus::send(BusMessage message, Reply reply) {
   const int result = sd_bus_call_async(bus_, &slot, message.get(), &TakeReply, owned.get(), kCallTimeout);
   if (result < 0) return BusError(result, "cannot send");
   sd_bus_slot_set_destroy_callback(slot, [](void* data) { delete static_cast<Reply*>(data); });
-  owned.release();
+  [[maybe_unused]] Reply* const theirs = owned.release();
   sd_bus_slot_set_floating(slot, 1);  // the bus has it now
   sd_bus_slot_unref(slot);
   arm();

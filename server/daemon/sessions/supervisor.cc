@@ -305,7 +305,7 @@ absl::StatusOr<Lease*> Supervisor::lease_for(const AttachRequest& request, const
   if (!container.ok()) return container.status();
   // What was read is the caller's only if the number is still its own.
   if (HasExited(connection.pidfd())) return absl::UnavailableError("the client has ended");
-  const auto lease = leases_.find(request.token, *container);
+  auto lease = leases_.find(request.token, *container);
   if (lease.ok() && store_ != nullptr) store_->put(LeaseTable::Store(**lease));
   return lease;
 }

@@ -12,6 +12,8 @@ struct ProcessIdentity {
   uint64_t started = 0;  // clock ticks since the machine started, as /proc/PID/stat has it; 0: not known
 };
 
+// 0: there is no such process, or the kernel does not say.
+uint64_t StartTimeOf(int64_t pid);
 ProcessIdentity OwnIdentity();
 
 // Whether all its threads have ended, and the kernel has taken its memory and descriptors back. A process that is

@@ -5,10 +5,12 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 
 #include "server/common/status.h"
 
@@ -35,6 +37,16 @@ uint64_t RaiseFileLimit() {
   const rlim_t before = limit.rlim_cur;
   limit.rlim_cur = limit.rlim_max;
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : before;
+}
+
+absl::Status ReplaceFile(const std::string& path, std::string_view text, unsigned mode, std::string_view advice) {
+  const std::string temporary = path + ".new";
+  const UniqueFd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode));
+  if (!file || ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      ::fchmod(file.get(), mode) != 0 || ::rename(temporary.c_str(), path.c_str()) != 0) {
+    return SystemError(errno, "cannot write " + path, advice);
+  }
+  return absl::OkStatus();
 }
 
 size_t CountOpenFiles() {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,6 +22,10 @@ uint64_t RaiseFileLimit();
 
 // Descriptors that this process has open. For tests and figures.
 size_t CountOpenFiles();
+
+// Puts a file of this mode, whatever the umask is, in the place of `path`, as a whole: a reader has the old one or the
+// new one. `advice` says what to do where it cannot be written.
+absl::Status ReplaceFile(const std::string& path, std::string_view text, unsigned mode, std::string_view advice);
 
 // The target of /proc/self/exe; empty where /proc is not mounted.
 std::string OwnExecutable();

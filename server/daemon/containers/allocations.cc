@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/daemon/containers/allocations.h"
 
-#include <fcntl.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
 #include <sys/stat.h>
@@ -12,7 +11,7 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "proto/shm/memfd.h"
+#include "server/common/fd.h"
 #include "server/common/log.h"
 #include "server/common/status.h"
 #include "server/common/strings.h"
@@ -28,17 +27,6 @@ absl::Status MakeFolder(const std::string& path, mode_t mode) {
   if (::mkdir(path.c_str(), mode) != 0 && errno != EEXIST)
     return SystemError(errno, Cat("cannot make ", path), kAdvice);
   if (::chmod(path.c_str(), mode) != 0) return SystemError(errno, Cat("cannot open up ", path), kAdvice);
-  return absl::OkStatus();
-}
-
-absl::Status WriteToken(const std::string& path, const std::string& token) {
-  const std::string temporary = path + ".new";
-  const UniqueFd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0444));
-  const std::string text = token + "\n";
-  if (!file || ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-      ::fchmod(file.get(), 0444) != 0 || ::rename(temporary.c_str(), path.c_str()) != 0) {
-    return SystemError(errno, Cat("cannot write ", path), kAdvice);
-  }
   return absl::OkStatus();
 }
 
@@ -67,7 +55,7 @@ absl::StatusOr<std::string> Allocations::create(const std::string& lease, uid_t 
   FLAGOS_RETURN_IF_ERROR(MakeFolder(outer, 0700));
   if (uid != ::geteuid()) FLAGOS_RETURN_IF_ERROR(GrantEntry(outer, uid));
   FLAGOS_RETURN_IF_ERROR(MakeFolder(inner, 0755));
-  FLAGOS_RETURN_IF_ERROR(WriteToken(inner + "/token", token));
+  FLAGOS_RETURN_IF_ERROR(ReplaceFile(inner + "/token", token + "\n", 0444, kAdvice));
   // Anew: the socket itself may have been made anew.
   ::unlink(socket.c_str());
   if (::link(SocketOf(folder_).c_str(), socket.c_str()) != 0) {

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/daemon/containers/cdi.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 
 #include <nlohmann/json.hpp>
 
-#include "proto/shm/memfd.h"
+#include "server/common/fd.h"
 #include "server/common/status.h"
 #include "server/common/strings.h"
 
@@ -34,13 +31,7 @@ absl::Status WriteCdi(const std::string& file, const std::map<std::string, std::
     if (::unlink(file.c_str()) != 0 && errno != ENOENT) return SystemError(errno, Cat("cannot remove ", file), kAdvice);
     return absl::OkStatus();
   }
-  const std::string temporary = file + ".new", text = CdiSpecification(leases);
-  const UniqueFd out(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644));
-  if (!out || ::write(out.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-      ::fchmod(out.get(), 0644) != 0 || ::rename(temporary.c_str(), file.c_str()) != 0) {
-    return SystemError(errno, Cat("cannot write ", file), kAdvice);
-  }
-  return absl::OkStatus();
+  return ReplaceFile(file, CdiSpecification(leases), 0644, kAdvice);
 }
 
 }  // namespace flagos::daemon

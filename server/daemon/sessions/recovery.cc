@@ -107,10 +107,10 @@ absl::StatusOr<RecoveredSession> Recovery::recover(RejoinRequest& request) {
   session.regions = *std::move(regions);
   session.ring_bytes = request.record.ring_bytes;
   session.arena_bytes = request.record.arena_bytes;
-  // Our own, where we can see the client.
   session.lease_page = std::move(request.fds[kRejoinLease]);
   session.arbiter_page = std::move(request.fds[kRejoinArbiter]);
   session.lease_entry = request.record.lease_entry;
+  // Our own, where we can see the client.
   session.client = std::move(awaited.client ? awaited.client : request.fds[kRejoinClient]);
   session.executor = ExecutorProcess::Adopt(
       loop_, {std::move(awaited.executor), std::move(request.socket), std::move(output->ours)},

@@ -6,25 +6,14 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <sstream>
 
-#include "server/common/strings.h"
+#include "proto/shm/process_identity.h"
 
 namespace flagos::daemon {
 
 std::optional<ProcessIdentity> Identify(pid_t pid) {
-  std::ifstream file(Cat("/proc/", pid, "/stat"));
-  std::string line;
-  if (pid <= 0 || !std::getline(file, line)) return std::nullopt;
-  // The second field is the program's name in brackets, which may hold anything. The state follows, as the third.
-  const size_t name_end = line.rfind(')');
-  if (name_end == std::string::npos) return std::nullopt;
-  std::istringstream fields(line.substr(name_end + 1));
-  std::string state, skipped;
-  fields >> state;
-  for (int field = 4; field < 22; ++field) fields >> skipped;
-  ProcessIdentity identity{.pid = pid};
-  if (!(fields >> identity.start_time) || state == "Z" || state == "X") return std::nullopt;
+  const ProcessIdentity identity{.pid = pid, .start_time = StartTimeOf(pid)};
+  if (pid <= 0 || identity.start_time == 0 || ProcessIsGone({pid, identity.start_time})) return std::nullopt;
   return identity;
 }
 
